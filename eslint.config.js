@@ -18,6 +18,7 @@ const KERNELS = [
   'src/library/tensor-core-product.ts',
   'src/library/warp-group-attention-backward.ts',
   'src/library/warp-group-attention.ts',
+  'src/library/warp-group-convolution.ts',
   'src/library/warp-group-product.ts',
 ];
 

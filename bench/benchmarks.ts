@@ -17,6 +17,7 @@ import { engineMemory } from './inference/engine-memory.js';
 import { engineRuns } from './inference/engine-runs.js';
 import { serverLoad } from './inference/server-load.js';
 import { attentions } from './kernels/attention.js';
+import { experts } from './kernels/experts.js';
 import { besideNvcc } from './kernels/beside-nvcc.js';
 import { matrixProducts } from './kernels/matrix-product.js';
 import { sorting } from './kernels/sorting.js';
@@ -70,6 +71,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   ...imageOperations,
   ...matrixProducts,
   ...attentions,
+  ...experts,
   sorting,
   firstLaunch,
   ...cpuLaunchAwait,

@@ -121,7 +121,7 @@ export async function startPackedAttention(
 }
 
 /** The operation, each of whose results is closed once it is queued: the next takes its memory. */
-function timed<T extends { close(): void }>(
+export function timed<T extends { close(): void }>(
   device: Conditions['device'],
   count: Conditions['count'],
   op: DeviceOp<T>,

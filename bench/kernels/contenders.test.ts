@@ -14,6 +14,7 @@ import {
   startAttentionBackward,
   startPackedAttention,
 } from './attention-contender.js';
+import { startConvolution, startGrouped } from './expert-contenders.js';
 import { elementBits, productsOf, prove, startProduct } from './product-contenders.js';
 import type { Conditions, ProductCase } from './product-contenders.js';
 
@@ -70,6 +71,22 @@ describe('contenders', () => {
     if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
     const given = { lengths: [20, 40], heads: 2, channels: 16 };
     const contender = await startPackedAttention({ root, library }, conditions(), given);
+    expect((await contender.round()).samples).toHaveLength(2);
+    await contender.close?.();
+  });
+
+  test('a product of grouped rows', async ({ skip }) => {
+    if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
+    const given = { k: 24, n: 40, ends: [3, 3, 70] };
+    const contender = await startGrouped({ root, library }, conditions(), given);
+    expect((await contender.round()).samples).toHaveLength(2);
+    await contender.close?.();
+  });
+
+  test('a convolution', async ({ skip }) => {
+    if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
+    const given = { images: 2, channels: 8, side: 6, results: 16, weights: 3, stride: 2 };
+    const contender = await startConvolution({ root, library }, conditions(), given);
     expect((await contender.round()).samples).toHaveLength(2);
     await contender.close?.();
   });

@@ -24,6 +24,7 @@ const COMMANDS = {
   CuPy: () => [PYTHON, here('python/with_cupy.py')],
   PyTorch: () => [PYTHON, here('python/with_pytorch.py')],
   'attention in PyTorch': () => [PYTHON, here('python/with_pytorch_attention.py')],
+  'products in PyTorch': () => [PYTHON, here('python/with_pytorch_products.py')],
   'ResNet-50 in PyTorch': () => [PYTHON, here('python/with_pytorch_resnet.py')],
   torchvision: () => [PYTHON, here('python/with_torchvision.py')],
   Triton: () => [PYTHON, here('python/with_triton.py')],

@@ -1,4 +1,5 @@
 /** Functions of one element that follow a product, or are operations of their own. */
+import { invalid } from '../ground/arguments.js';
 import type { Gpu } from '../kernels/index.js';
 
 /** The names of activations. */
@@ -12,6 +13,18 @@ export const ACTIVATIONS = {
     0.5 * x * (1 + Math.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))),
   silu: (x: number): number => x / (1 + Math.exp(-x)),
 } as const satisfies Readonly<Record<ActivationName | 'none', unknown>>;
+
+/** @throws CudaArgumentError where `options.activation` is given, and no name of an activation */
+export function checkActivation(activation: unknown): void {
+  const names = Object.keys(ACTIVATIONS).filter((name) => name !== 'none');
+  if (activation !== undefined && !(names as readonly unknown[]).includes(activation))
+    throw invalid(
+      'options.activation',
+      names.join(', '),
+      activation,
+      'Leave it out for none, and apply other functions to the result.',
+    );
+}
 
 /**
  * The same by approximate instructions, for results of 16 bits or fewer: their error before

@@ -1,18 +1,25 @@
 /**
- * Two-dimensional convolution, computed directly. For groups with many results a block computes a
+ * Two-dimensional convolution: as a product on tensor cores where they are used
+ * (convolution-product.ts), else directly. For groups with many results a block computes a
  * tile of results by pixels: inputs and weights of a few channels at a time are copied to shared
  * memory, where each is used for the whole tile. In groups with few results, as in depthwise
  * convolution, threads share nothing: each computes four pixels of up to eight results.
  */
-import { i32, i64 } from '../core/index.js';
+import { f32, i32, i64 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { input, output } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { KernelTensor, Tensor } from '../tensor/index.js';
 import { showShape } from '../tensor/shape.js';
+import { checkActivation } from './activations.js';
+import type { ActivationName } from './activations.js';
+import { convolveByProduct, isByProduct } from './convolution-product.js';
+import { NO_FINISH, finishProduct } from './finish.js';
 import { checkTensor, operation } from './operation.js';
 import type { Work } from './operation.js';
+import { checkPrecision, usesTensorCores } from './product-engine.js';
+import type { ProductPrecision } from './product-engine.js';
 import { isWide } from './reduction-kernels.js';
 import { narrow, tiled } from './convolution-kernels.js';
 
@@ -70,6 +77,13 @@ export interface Convolution2dOptions<D extends ConvolutionName> {
   readonly groups?: number;
   /** Added at the end, one for each result channel; the operand's dtype. Default: 0. */
   readonly bias?: OrOp<Tensor<D>>;
+  /** The function of each element, after the bias: as of `linear`. Default: none. */
+  readonly activation?: ActivationName;
+  /**
+   * `'tensor'`: by tensor cores, where the device and the shapes have use for them, f32 as tf32.
+   * `'exact'`: the same bits on every device. Default: exact for f32, else tensor.
+   */
+  readonly precision?: ProductPrecision;
 }
 
 const MOST = 2 ** 31 - 1;
@@ -109,12 +123,19 @@ interface Settings {
   readonly groups: number;
 }
 
+const OPTIONS = [
+  ...['layout', 'stride', 'padding', 'dilation', 'groups', 'bias'],
+  ...['activation', 'precision'],
+];
+
 function settingsOf(options: Convolution2dOptions<ConvolutionName>): Settings {
-  checkOptions('options', options, ['layout', 'stride', 'padding', 'dilation', 'groups', 'bias']);
+  checkOptions('options', options, OPTIONS);
   const { layout = 'NCHW', stride = 1, padding = 0, dilation = 1, groups = 1 } = options;
   if (layout !== 'NCHW' && layout !== 'NHWC')
     throw invalid('options.layout', `'NCHW' or 'NHWC'`, layout);
   checkInteger('options.groups', groups, 1, MOST);
+  checkActivation(options.activation);
+  checkPrecision(options.precision);
   const [down, across] = sides('options.stride', stride, [2], 1) as [number, number];
   const [top, bottom, left, right] = sides('options.padding', padding, [2, 4], 0) as [
     number,
@@ -214,7 +235,9 @@ function addConvolution(
     isWide(x) || isWide(out) || isWide(weights) || tiles * parts * groups >= MOST - BLOCK;
   const whole = wide ? i64 : i32;
   const of = x.dtype;
-  const flags = `${CHANNELS_LAST ? '_nhwc' : ''}${BIAS ? '_bias' : ''}${wide ? '_wide' : ''}`;
+  const sums = out.dtype === of ? '' : `_to_${out.dtype.name}`;
+  const flags =
+    `${sums}${CHANNELS_LAST ? '_nhwc' : ''}${BIAS ? '_bias' : ''}` + (wide ? '_wide' : '');
   const rest = Object.fromEntries(
     [
       'channels',
@@ -238,7 +261,7 @@ function addConvolution(
     ].map((name) => [name, whole]),
   );
   const signature = {
-    out: output(of, 4),
+    out: output(out.dtype, 4),
     x: input(of, 4),
     weights: input(of, 4),
     bias: input(of),
@@ -298,20 +321,71 @@ function addConvolution(
   );
 }
 
+/** What is convolved, as NCHW and OIHW views. */
+interface Operands {
+  readonly x: KernelTensor;
+  readonly weights: KernelTensor;
+  readonly bias: KernelTensor | undefined;
+  readonly activation: ActivationName | undefined;
+}
+
+/** Images as NHWC, weights as OHWI. */
+const channelsLast = (tensor: KernelTensor): KernelTensor => tensor.permute([0, 2, 3, 1] as never);
+const channelsFirst = (tensor: KernelTensor): KernelTensor => tensor.permute([0, 3, 1, 2] as never);
+
+/** Adds a product on tensor cores. `out` has the layout of the settings. */
+function addProduct(
+  work: Work,
+  { x, weights, bias, activation }: Operands,
+  out: KernelTensor,
+  settings: Settings,
+): void {
+  const last = settings.layout === 'NHWC';
+  const written = last
+    ? out
+    : (work.temporary(out.dtype, [...channelsLast(out).shape]) as unknown as KernelTensor);
+  const finish = { ...NO_FINISH, bias: bias && work.dense(bias), activation };
+  convolveByProduct(work, channelsLast(x), channelsLast(weights), written, settings, finish);
+  if (!last) work.add(out.copyFrom(channelsFirst(written)));
+}
+
+/** Adds a direct convolution, and the activation of its sums. */
+function addDirect(
+  work: Work,
+  { x, weights, bias, activation }: Operands,
+  out: KernelTensor,
+  settings: Settings,
+): void {
+  const written =
+    activation === undefined
+      ? out
+      : (work.temporary(f32, [...out.shape]) as unknown as KernelTensor);
+  const seen = settings.layout === 'NHWC' ? channelsFirst(written) : written;
+  addConvolution(work, x, weights, bias, seen, settings);
+  if (activation !== undefined)
+    work.add(finishProduct(written, out, { ...NO_FINISH, activation }, 1));
+}
+
 /**
  * Convolves images as neural networks do: a cross-correlation, in which the weights are not
  * mirrored. It gives a new contiguous tensor, `out[n, o, y, x] = bias[o] + Σ x[n, g·C/groups + c,
  * y·stride - top + row·dilation, x·stride - left + column·dilation] · weights[o, c, row, column]`,
- * where g is the group of o, and pixels outside the image are 0. Sums are in f32 and rounded once.
- * Products are added one after the other by fused multiply-adds, by row of the weights, then
- * column, then channel, with the bias at the end: the bits are the same in either layout, in each
- * run and on each device.
+ * where g is the group of o, and pixels outside the image are 0. Sums are in f32, followed by the
+ * bias and the activation, and rounded once. Products are added one after the other by fused
+ * multiply-adds, by row of the weights, then column, then channel, with the bias at the end: the
+ * bits are the same in either layout, in each run and on each device.
+ *
+ * On compute capability 9.0, f16 and bf16 (f32 as tf32 with `precision: 'tensor'`) of one group, 16
+ * result channels or more and at least 16 products for each element are a product on tensor cores,
+ * which reads images where they are: with `layout: 'NHWC'` and channels that are a multiple of 16
+ * bytes nothing is copied but weights. Its sums differ in the last bits, as those of `matmul` do;
+ * the activation of a result of 16 bits is within 2^-16 of its value before it is rounded.
  *
  * @param x `[N, C, H, W]`, or `[N, H, W, C]` with `layout: 'NHWC'`
  * @param weights `[results, C / groups, rows, columns]` in either layout
- * @throws CudaArgumentError for another dtype or number of axes, channels that do not fit the
- *   groups, weights that reach beyond the padded image; at the call, or when run where operations
- *   give the operands
+ * @throws CudaArgumentError for another dtype or number of axes, an unknown activation or
+ *   precision, channels that do not fit the groups, weights that reach beyond the padded image; at
+ *   the call, or when run where operations give the operands
  *
  * @example
  * ```ts
@@ -385,18 +459,18 @@ export function convolution2d<D extends ConvolutionName>(
       settings.dilationAcross,
       settings.across,
     );
+    const tensor = usesTensorCores('convolution2d', given.dtype, options.precision);
     return (work) => {
       const out = work.result(
         given.dtype,
         last ? [count, outHeight, outWidth, results] : [count, results, outHeight, outWidth],
       ) as unknown as KernelTensor;
+      const { activation } = options;
       if (out.size > 0)
-        addConvolution(
+        (tensor && isByProduct(images, factors, out, settings) ? addProduct : addDirect)(
           work,
-          images,
-          factors,
-          bias,
-          last ? out.permute([0, 3, 1, 2] as never) : out,
+          { x: images, weights: factors, bias, activation },
+          out,
           settings,
         );
       return out as unknown as Tensor<D, [number, number, number, number]>;

@@ -9,6 +9,8 @@ import { i32, i64 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
+import { groupUses } from './groups-of-rows.js';
+import type { GroupsGpu } from './groups-of-rows.js';
 import { KernelFamily, pairName } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Launchable, Output } from './kernel-family.js';
 import { CASTS } from './reduction-kernels.js';
@@ -25,6 +27,8 @@ export interface FmaForm {
   readonly leftByDepth: boolean;
   readonly rightByDepth: boolean;
   readonly wide: boolean;
+  /** The dtype of the ends of groups of rows, each with a second factor of its own. */
+  readonly ends?: KernelDType;
 }
 
 /** Threads along each side of a tile. */
@@ -56,9 +60,12 @@ interface Args {
   readonly innerA: number;
   readonly outerB: number;
   readonly innerB: number;
+  /** Read where rows are in groups: the row after each group's last one. */
+  readonly ends: readonly number[];
 }
 
-interface ProductGpu extends Gpu {
+interface ProductGpu extends Gpu, GroupsGpu {
+  readonly GROUPED: boolean;
   readonly SIDE: number;
   /** A thread's elements along each side. */
   readonly EACH: number;
@@ -105,10 +112,11 @@ const products = new KernelFamily(
       innerA,
       outerB,
       innerB,
+      ends,
     }: Args,
     gpu: ProductGpu,
   ) => {
-    const { SIDE, EACH, WIDTH, READ, LEFT_BY_DEPTH, RIGHT_BY_DEPTH } = gpu;
+    const { SIDE, EACH, WIDTH, READ, LEFT_BY_DEPTH, RIGHT_BY_DEPTH, GROUPED } = gpu;
     const tiles = gpu.tiles();
     const sums = gpu.sums();
     const nextLeft = gpu.read();
@@ -119,10 +127,22 @@ const products = new KernelFamily(
     const t = gpu.threadIdx.x;
     const matrix = gpu.blockIdx.x / (down * across);
     const number = gpu.blockIdx.x % (down * across);
-    const top = (number / across) * SIDE;
+    const found = gpu.found();
+    if (GROUPED) {
+      gpu.findGroup(found, ends, m, number / across);
+      if (found[gpu.GROUP]! > ends.length) return;
+    }
+    const top = GROUPED
+      ? found[gpu.START]! + (number / across - found[gpu.TILES_BEFORE]!) * SIDE
+      : (number / across) * SIDE;
     const side = (number % across) * SIDE;
+    const end = GROUPED ? found[gpu.END]! : m;
+    // Rows after the last group are zeros.
+    const depths = GROUPED && found[gpu.GROUP]! === ends.length ? 0 : k;
     const firstA = (matrix / inner) * outerA + (matrix % inner) * innerA;
-    const firstB = (matrix / inner) * outerB + (matrix % inner) * innerB;
+    const firstB = GROUPED
+      ? found[gpu.GROUP]! * innerB
+      : (matrix / inner) * outerB + (matrix % inner) * innerB;
     // Adjacent threads read adjacent elements.
     const lineLeft = LEFT_BY_DEPTH ? t / 16 : t % SIDE;
     const depthLeft = LEFT_BY_DEPTH ? t % 16 : t / SIDE;
@@ -133,21 +153,21 @@ const products = new KernelFamily(
 
     let buffer = 0;
     gpu.unroll(1);
-    for (let at = -16; at < k; at += 16) {
+    for (let at = -16; at < depths; at += 16) {
       // Reads the tiles of the next step. Before the first step there is nothing to multiply.
       gpu.unroll();
       for (let i = 0; i < READ; i++) {
         const line = top + lineLeft + (LEFT_BY_DEPTH ? i * 16 : 0);
         const depth = at + 16 + depthLeft + (LEFT_BY_DEPTH ? 0 : i * (256 / SIDE));
         nextLeft[i] =
-          line < m && depth < k ? gpu.cast(a[firstA + line * rowA + depth * columnA]!) : 0;
+          line < end && depth < depths ? gpu.cast(a[firstA + line * rowA + depth * columnA]!) : 0;
       }
       gpu.unroll();
       for (let i = 0; i < READ; i++) {
         const line = side + lineRight + (RIGHT_BY_DEPTH ? i * 16 : 0);
         const depth = at + 16 + depthRight + (RIGHT_BY_DEPTH ? 0 : i * (256 / SIDE));
         nextRight[i] =
-          line < n && depth < k ? gpu.cast(b[firstB + depth * rowB + line * columnB]!) : 0;
+          line < n && depth < depths ? gpu.cast(b[firstB + depth * rowB + line * columnB]!) : 0;
       }
       if (at >= 0) {
         gpu.unroll();
@@ -183,7 +203,7 @@ const products = new KernelFamily(
       gpu.unroll();
       for (let j = 0; j < EACH; j++) {
         const column = side + x * WIDTH + (j % WIDTH) + (j / WIDTH) * 64;
-        if (row < m && column < n)
+        if (row < end && column < n)
           out[matrix * (m * pitch) + row * pitch + column] = sums[i * EACH + j]!;
       }
     }
@@ -217,6 +237,7 @@ export function fmaProduct({
   leftByDepth,
   rightByDepth,
   wide,
+  ends,
 }: FmaForm): Launchable {
   const each = side / ACROSS;
   const read = (side * DEPTH) / FMA_THREADS;
@@ -224,7 +245,8 @@ export function fmaProduct({
     deviceFunction(VALUES[accumulator] as never, { uses: { LENGTH } }) as DeviceFunction;
   return products.member(
     `${pairName(dtype, right)}_${out.name}_${side}_` +
-      `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${wide ? '_wide' : ''}`,
+      `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${wide ? '_wide' : ''}` +
+      (ends === undefined ? '' : `_${ends.name}`),
     () => {
       const whole = wide ? i64 : i32;
       return {
@@ -247,8 +269,11 @@ export function fmaProduct({
           innerA: whole,
           outerB: whole,
           innerB: whole,
+          ends: input(ends ?? dtype),
         },
         uses: {
+          ...groupUses(side),
+          GROUPED: ends !== undefined,
           SIDE: side,
           EACH: each,
           WIDTH: Math.min(each, 4),

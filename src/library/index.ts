@@ -16,6 +16,8 @@ export type { LayerNormOptions, RmsNormOptions } from './normalization.js';
 export { linear } from './linear.js';
 export type { LinearOptions, Mapped, SmallLinearOptions } from './linear.js';
 export type { ActivationName } from './activations.js';
+export { groupedMatmul } from './grouped-matmul.js';
+export type { EndsName, GroupedMatmulOptions, GroupedShape } from './grouped-matmul.js';
 export { matmul } from './matmul.js';
 export type {
   FactorName,

@@ -6,7 +6,7 @@ import { checkOptions, invalid } from '../ground/arguments.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { KernelTensor, Shape, Tensor } from '../tensor/index.js';
 import { showShape } from '../tensor/shape.js';
-import { ACTIVATIONS } from './activations.js';
+import { checkActivation } from './activations.js';
 import type { ActivationName } from './activations.js';
 import type { Finish } from './finish.js';
 import {
@@ -140,13 +140,7 @@ export function linear(
   checkOptions('options', options, OPTIONS);
   const { engine, scaling: scales } = checkedEngine(options);
   const { activation } = options;
-  if (activation !== undefined && !(Object.hasOwn(ACTIVATIONS, activation) && isNamed(activation)))
-    throw invalid(
-      'options.activation',
-      Object.keys(ACTIVATIONS).filter(isNamed).join(', '),
-      activation,
-      'Leave it out for none, and apply other functions to the result.',
-    );
+  checkActivation(activation);
   const inputs = [x, weights, options.bias, options.out, ...scales];
   return operation('linear', inputs, ([first, second, bias, into, ...scaling]) => {
     const [given, w] = checkedOperands(first, second, engine);
@@ -228,7 +222,6 @@ function checkedOperands(
 }
 
 const OPTIONS = ['bias', 'activation', 'dtype', 'out', 'engine', 'precision', 'scales'];
-const isNamed = (name: string): boolean => name !== 'none';
 
 const BIASES: readonly string[] = ['f16', 'bf16', 'f32'];
 

@@ -84,6 +84,17 @@ export function checkedEngine({ engine = 'own', scales, precision }: EngineOptio
   return { engine, scaling: SCALES.map((name) => scales[name]) };
 }
 
+/** @throws CudaArgumentError where `options.precision` is given, and none of them */
+export function checkPrecision(precision: ProductPrecision | undefined): void {
+  if (precision !== undefined && !PRECISIONS.includes(precision))
+    throw invalid(
+      'options.precision',
+      `one of ${PRECISIONS.join(', ')}`,
+      precision,
+      'Leave it out for the default.',
+    );
+}
+
 /** Whether tensor cores may compute a product by our kernels; integers are exact anyway. */
 export function usesTensorCores(
   name: string,

@@ -4,6 +4,7 @@
  * by warps. All other products are fused multiply-adds.
  */
 import { bf16, f16, f32, f64 } from '../core/index.js';
+import type { KernelDType } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { beginsAt } from '../tensor/alignment.js';
 import { Tensor } from '../tensor/index.js';
@@ -24,9 +25,9 @@ const AXES = 2;
 /** Sizes from which on indices after the end do not fit in 32 bits. */
 export const WIDE_FROM = 2 ** 31 - 2 ** 20;
 /** Asynchronous copies begin at multiples of so many bytes. */
-const ALIGNMENT = 16;
+export const ALIGNMENT = 16;
 /** Blocks that a launch has at most. */
-const MOST_BLOCKS = 2 ** 31 - 1;
+export const MOST_BLOCKS = 2 ** 31 - 1;
 
 /** A factor as kernels take it: all memory from its first to its last element as one axis. */
 interface Factor {
@@ -164,6 +165,8 @@ function multiply(
     innerA,
     outerB,
     innerB,
+    // Not read.
+    ends: left.tensor,
   };
   const index = wide ? { index: 'i64' as const } : {};
   const blocks = (rows: number, columns: number) => {
@@ -181,7 +184,7 @@ function multiply(
   if (halves) {
     const plan =
       (given as TilePlan | undefined) ??
-      planFor(m, n, k, matrices, multiprocessorCount, sharedMemoryPerBlockOptin);
+      tilePlanFor(m, n, k, matrices, multiprocessorCount, sharedMemoryPerBlockOptin);
     const { down, across, grid } = blocks(plan.rows, plan.columns);
     const edges = m % plan.rows !== 0 || n % plan.columns !== 0 || k % plan.depth !== 0;
     const pairs = n % 2 === 0;
@@ -210,7 +213,7 @@ function multiply(
     );
     return;
   }
-  const accumulator = dtype === f64 ? 'f64' : dtype.kind === 'float' ? 'f32' : 'i32';
+  const accumulator = accumulatorOf(dtype);
   const side =
     accumulator === 'f64'
       ? sideFor([64, 32], m, n, matrices, multiprocessorCount)
@@ -243,6 +246,10 @@ function multiply(
   );
 }
 
+/** The type of a sum of products of elements, which are multiplied and added one by one. */
+export const accumulatorOf = (dtype: KernelDType): 'f64' | 'f32' | 'i32' =>
+  dtype === f64 ? 'f64' : dtype.kind === 'float' ? 'f32' : 'i32';
+
 /** Values for two axes, from those for 0, 1 or 2; missing axes come first. */
 function twoOf(values: readonly number[], missing = 0): number[] {
   return [...new Array<number>(AXES - values.length).fill(missing), ...values];
@@ -255,7 +262,7 @@ function twoOf(values: readonly number[], missing = 0): number[] {
  * @param depth the axis of the common dimension
  * @param run elements of the 16 bytes by which the inner axis is read; 0 where it is not
  */
-function factorOf(tensor: KernelTensor, line: -1 | -2, depth: -1 | -2, run: number): Factor {
+export function factorOf(tensor: KernelTensor, line: -1 | -2, depth: -1 | -2, run: number): Factor {
   const { shape, strides, offset } = tensor.layout;
   const reach = shape.reduce((sum, extent, axis) => sum + (extent - 1) * strides[axis]!, 1);
   const all = new Tensor(tensor.buffer, layoutOf([reach], [1], offset), false) as KernelTensor;
@@ -273,7 +280,7 @@ function factorOf(tensor: KernelTensor, line: -1 | -2, depth: -1 | -2, run: numb
 }
 
 /** Gives the tensor, or a copy where a stride is negative. */
-function forward(work: Work, tensor: KernelTensor): KernelTensor {
+export function forward(work: Work, tensor: KernelTensor): KernelTensor {
   return tensor.layout.strides.every((stride) => stride >= 0) ? tensor : work.dense(tensor);
 }
 
@@ -282,7 +289,7 @@ function forward(work: Work, tensor: KernelTensor): KernelTensor {
  *
  * @param inner the axis of the runs; undefined for either
  */
-function inRuns(
+export function inRuns(
   work: Work,
   tensor: KernelTensor,
   run: number,
@@ -407,7 +414,7 @@ export const PLANS: readonly (TilePlan & { readonly blocks: number; readonly wor
  * Gives the plan with the shortest estimated time: the number of rounds, in each of which the
  * multiprocessors run as many blocks as they hold, times the size of a tile.
  */
-function planFor(
+export function tilePlanFor(
   m: number,
   n: number,
   k: number,
@@ -429,7 +436,7 @@ function planFor(
 }
 
 /** Gives the largest side with which every multiprocessor has a tile, else the smallest. */
-function sideFor<S extends number>(
+export function sideFor<S extends number>(
   sides: readonly S[],
   m: number,
   n: number,

@@ -9,6 +9,8 @@ import { i32, i64 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith } from '../kernels/index.js';
+import { groupUses } from './groups-of-rows.js';
+import type { GroupsGpu } from './groups-of-rows.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Launchable, Output } from './kernel-family.js';
 
@@ -59,6 +61,8 @@ export interface TensorCoreForm {
   readonly pairs: boolean;
   /** Whether indices do not fit in 32 bits. */
   readonly wide: boolean;
+  /** The dtype of the ends of groups of rows, each with a second factor of its own. */
+  readonly ends?: KernelDType;
 }
 
 type Fragments = KernelArray<KernelArray<KernelArray<number>>>;
@@ -223,16 +227,19 @@ interface Args {
   readonly innerA: number;
   readonly outerB: number;
   readonly innerB: number;
+  /** Read where rows are in groups: the row after each group's last one. */
+  readonly ends: readonly number[];
 }
 
-interface ProductGpu extends Gpu {
+interface ProductGpu extends Gpu, GroupsGpu {
+  readonly GROUPED: boolean;
   readonly ROWS: number;
   readonly COLUMNS: number;
   readonly DEPTH: number;
   readonly STAGES: number;
   readonly WARP_ROWS: number;
   readonly WARP_COLUMNS: number;
-  readonly GROUP: number;
+  readonly TOGETHER: number;
   readonly EDGES: boolean;
   readonly PAIRS: boolean;
   tiles(): KernelArray<number>;
@@ -299,25 +306,39 @@ const products = new KernelFamily(
       innerA,
       outerB,
       innerB,
+      ends,
     }: Args,
     gpu: ProductGpu,
   ) => {
-    const { ROWS, COLUMNS, DEPTH, STAGES, WARP_ROWS, WARP_COLUMNS, GROUP, EDGES, PAIRS } = gpu;
+    const { ROWS, COLUMNS, DEPTH, STAGES, WARP_ROWS, WARP_COLUMNS, EDGES, PAIRS } = gpu;
+    const { TOGETHER, GROUPED } = gpu;
     const tiles = gpu.tiles();
     const left = gpu.left();
     const right = gpu.right();
     const sums = gpu.sums();
 
-    // The matrices and the tile of the result: in GROUP rows of tiles the order is by columns.
+    // The matrices and the tile of the result: in TOGETHER rows of tiles the order is by columns.
     const matrix = gpu.blockIdx.x / (down * across);
-    const number = gpu.blockIdx.x % (down * across);
-    const firstDown = (number / (GROUP * across)) * GROUP;
-    const rowsHere = Math.min(down - firstDown, GROUP);
-    const within = number % (GROUP * across);
-    const top = (firstDown + (within % rowsHere)) * ROWS;
+    const found = gpu.found();
+    if (GROUPED) {
+      gpu.findGroup(found, ends, m, gpu.blockIdx.x / across);
+      if (found[gpu.GROUP]! > ends.length) return;
+    }
+    const before = GROUPED ? found[gpu.TILES_BEFORE]! : 0;
+    const number = GROUPED ? gpu.blockIdx.x - before * across : gpu.blockIdx.x % (down * across);
+    const rowsOfTiles = GROUPED ? found[gpu.TILES_END]! - before : down;
+    const firstDown = (number / (TOGETHER * across)) * TOGETHER;
+    const rowsHere = Math.min(rowsOfTiles - firstDown, TOGETHER);
+    const within = number % (TOGETHER * across);
+    const top = (GROUPED ? found[gpu.START]! : 0) + (firstDown + (within % rowsHere)) * ROWS;
     const side = (within / rowsHere) * COLUMNS;
+    const end = GROUPED ? found[gpu.END]! : m;
+    // Rows after the last group are zeros.
+    const depths = GROUPED && found[gpu.GROUP]! === ends.length ? 0 : k;
     const firstA = (matrix / inner) * outerA + (matrix % inner) * innerA;
-    const firstB = (matrix / inner) * outerB + (matrix % inner) * innerB;
+    const firstB = GROUPED
+      ? found[gpu.GROUP]! * innerB
+      : (matrix / inner) * outerB + (matrix % inner) * innerB;
 
     const warpTop = (gpu.warpIdx / (COLUMNS / WARP_COLUMNS)) * WARP_ROWS;
     const warpSide = (gpu.warpIdx % (COLUMNS / WARP_COLUMNS)) * WARP_COLUMNS;
@@ -325,7 +346,17 @@ const products = new KernelFamily(
     let ahead = 0;
     gpu.unroll();
     for (let stage = 0; stage < STAGES - 1; stage++) {
-      gpu.copyLeft(tiles, stage * (ROWS + COLUMNS) * DEPTH, a, firstA, strideA, top, m, ahead, k);
+      gpu.copyLeft(
+        tiles,
+        stage * (ROWS + COLUMNS) * DEPTH,
+        a,
+        firstA,
+        strideA,
+        top,
+        end,
+        ahead,
+        depths,
+      );
       gpu.copyRight(
         tiles,
         stage * (ROWS + COLUMNS) * DEPTH + ROWS * DEPTH,
@@ -335,7 +366,7 @@ const products = new KernelFamily(
         side,
         n,
         ahead,
-        k,
+        depths,
       );
       gpu.async.commit();
       ahead += DEPTH;
@@ -348,7 +379,7 @@ const products = new KernelFamily(
     let reading = 0;
     let writing = (STAGES - 1) * (ROWS + COLUMNS) * DEPTH;
     gpu.unroll(1);
-    for (let at = 0; at < k; at += DEPTH) {
+    for (let at = 0; at < depths; at += DEPTH) {
       gpu.unroll();
       for (let step = 0; step < DEPTH / 16; step++) {
         if (step === DEPTH / 16 - 1) {
@@ -370,8 +401,8 @@ const products = new KernelFamily(
         );
         if (step === 0) {
           // After the end zeros are copied, so that each step waits for the same number of groups.
-          gpu.copyLeft(tiles, writing, a, firstA, strideA, top, m, ahead, k);
-          gpu.copyRight(tiles, writing + ROWS * DEPTH, b, firstB, strideB, side, n, ahead, k);
+          gpu.copyLeft(tiles, writing, a, firstA, strideA, top, end, ahead, depths);
+          gpu.copyRight(tiles, writing + ROWS * DEPTH, b, firstB, strideB, side, n, ahead, depths);
           gpu.async.commit();
           ahead += DEPTH;
           writing =
@@ -404,7 +435,7 @@ const products = new KernelFamily(
         const line = row + i * 16 + half * 8;
         gpu.unroll();
         for (let j = 0; j < WARP_COLUMNS / 8; j++) {
-          if (!EDGES || (line < m && column + j * 8 < n)) {
+          if (!EDGES || (line < end && column + j * 8 < n)) {
             if (PAIRS) {
               const pair = (matrix * (m * pitch) + line * pitch + column / 2 + j * 4) * 2;
               out[pair] = sums[i]![j]![half * 2]!;
@@ -459,11 +490,12 @@ export function tensorCoreProduct({
   edges,
   pairs,
   wide,
+  ends,
 }: TensorCoreForm): Launchable {
   const { rows, columns, depth, stages, warpRows, warpColumns, group } = plan;
   const flags =
     `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${edges ? '_edges' : ''}` +
-    `${pairs ? '' : '_odd'}${wide ? '_wide' : ''}`;
+    `${pairs ? '' : '_odd'}${wide ? '_wide' : ''}${ends === undefined ? '' : `_${ends.name}`}`;
   return products.member(
     `${dtype.name}_${out.name}_${rows}x${columns}x${depth}_${stages}_${warpRows}x` +
       `${warpColumns}_${group}_${flags}`,
@@ -497,15 +529,18 @@ export function tensorCoreProduct({
           innerA: whole,
           outerB: whole,
           innerB: whole,
+          ends: input(ends ?? dtype),
         },
         uses: {
+          ...groupUses(rows),
+          GROUPED: ends !== undefined,
           ROWS: rows,
           COLUMNS: columns,
           DEPTH: depth,
           STAGES: stages,
           WARP_ROWS: warpRows,
           WARP_COLUMNS: warpColumns,
-          GROUP: group,
+          TOGETHER: group,
           EDGES: edges,
           PAIRS: pairs,
           tiles: arrays.tiles,

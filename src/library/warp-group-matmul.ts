@@ -8,8 +8,9 @@ import { layoutOf } from '../tensor/layout.js';
 import { finishArguments, finishForm } from './finish.js';
 import type { Finish } from './finish.js';
 import type { Work } from './operation.js';
-import { LINE_BYTES, addsSteps, sharedBytesOf, warpGroupProduct } from './warp-group-product.js';
+import { warpGroupProduct } from './warp-group-product.js';
 import type { WarpGroupPlan } from './warp-group-product.js';
+import { LINE_BYTES, addsSteps, factorBytes } from './warp-group-tiles.js';
 
 /** A product of matrices, whose batch has two axes. */
 export interface BatchedProduct {
@@ -29,7 +30,7 @@ export interface BatchedProduct {
 }
 
 /** Tensor copies take rows that begin at multiples of so many bytes. */
-const ALIGNMENT = 16;
+export const COPY_ALIGNMENT = 16;
 /** Sizes from which on indices after the end do not fit in 32 bits. */
 const MOST = 2 ** 31 - 2 ** 16;
 
@@ -81,8 +82,8 @@ export function multiplyByWarpGroups(
     copied:
       splits === 1 &&
       out.dtype.bytes > 1 &&
-      (n * out.dtype.bytes) % ALIGNMENT === 0 &&
-      beginsAt(out, ALIGNMENT),
+      (n * out.dtype.bytes) % COPY_ALIGNMENT === 0 &&
+      beginsAt(out, COPY_ALIGNMENT),
     finish: finishForm(finish),
   });
   work.add(
@@ -102,7 +103,7 @@ export function multiplyByWarpGroups(
       {
         // Each block of a cluster has a part of one tile; others compute one tile after the other.
         grid: splits > 1 ? tiles * splits : Math.min(multiprocessorCount, tiles),
-        sharedBytes: sharedBytesOf(plan),
+        sharedBytes: factorBytes(plan),
         ...(splits > 1 ? { cluster: splits } : {}),
       },
     ),
@@ -135,7 +136,7 @@ function batched(
 }
 
 /** One element of the tensor, for a parameter that is not read. */
-function oneOf(tensor: KernelTensor): KernelTensor {
+export function oneOf(tensor: KernelTensor): KernelTensor {
   return new Tensor(tensor.buffer, layoutOf([1], [1], tensor.layout.offset), false);
 }
 
@@ -163,7 +164,11 @@ const SPLITS: readonly number[] = [1, 2, 4];
 const ADDING = 3.5;
 const ADDING_MORE = 5;
 
-/** Gives the plan with the shortest estimated time. */
+/**
+ * Gives the plan with the shortest estimated time.
+ *
+ * @param parts the numbers of blocks that a tile may have
+ */
 export function planFor(
   m: number,
   n: number,
@@ -171,6 +176,7 @@ export function planFor(
   matrices: number,
   multiprocessors: number,
   dtype: KernelDType = f16,
+  parts: readonly number[] = SPLITS,
 ): WarpGroupPlan {
   const steps = Math.ceil((k * dtype.bytes) / LINE_BYTES);
   const mostColumns = addsSteps(dtype) ? 128 : 256;
@@ -179,7 +185,7 @@ export function planFor(
   for (const { step, more, ...plan } of PLANS) {
     // A thread has registers for 64 sums of a step beside 64 of all.
     if (plan.columns > mostColumns) continue;
-    for (const splits of SPLITS) {
+    for (const splits of parts) {
       if (splits > steps) break;
       const blocks = Math.ceil(m / plan.rows) * Math.ceil(n / plan.columns) * matrices * splits;
       const rounds = Math.ceil(blocks / multiprocessors);

@@ -7,15 +7,16 @@
  * Where there are few tiles, a cluster of blocks computes each of them: every block a part of the
  * common dimension, and then the sums of all parts for some of the columns.
  */
-import { FACTORS } from '../compiler/factors.js';
-import { f32, i32 } from '../core/index.js';
+import { i32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
-import { finishKey, finishParameters, finishing } from './finish.js';
+import { finishKey, finishParameters } from './finish.js';
 import type { FinishForm } from './finish.js';
 import { KernelFamily, pairName } from './kernel-family.js';
 import type { Gpu, KernelArray, Launchable } from './kernel-family.js';
+import { tileThreads, tileUses } from './warp-group-tiles.js';
+import type { Result, TileGpu } from './warp-group-tiles.js';
 
 /** How a product is cut into tiles. */
 export interface WarpGroupPlan {
@@ -30,21 +31,6 @@ export interface WarpGroupPlan {
   /** Rows of tiles that concurrent blocks compute, so that they share factors. */
   readonly group: number;
 }
-
-/** A step of the common dimension: lines of 128 bytes. */
-export const LINE_BYTES = 128;
-/** Lines of a panel of a factor of 16 bits whose inner dimension is not the common one. */
-const PANEL = 64;
-/** Lines of a result that a warp group writes at once, and how many such parts it has. */
-const PART_LINES = 64;
-const PARTS = 2;
-
-/** Threads of a block. */
-export const threadsOf = ({ rows }: WarpGroupPlan): number => 128 * (1 + rows / 64);
-
-/** Bytes of dynamic shared memory. */
-export const sharedBytesOf = ({ rows, columns, stages }: WarpGroupPlan): number =>
-  (rows + columns) * LINE_BYTES * stages;
 
 /** The plan and what else a kernel is specialised for. */
 export interface WarpGroupForm {
@@ -64,14 +50,10 @@ export interface WarpGroupForm {
   readonly finish: FinishForm;
 }
 
-/** Whether sums of a step are added to others by f32 arithmetic. */
-export const addsSteps = ({ name }: KernelDType): boolean => FACTORS[name]?.addsSteps === true;
-
-type Lines = KernelArray<KernelArray<number>>;
 type Matrices = readonly (readonly number[][])[][] & { readonly shape: readonly number[] };
 
 interface Args {
-  readonly out: number[][][] & { readonly shape: readonly number[] };
+  readonly out: Result;
   /** [outer batch][inner batch][row][depth], or [depth][row]; b with columns for rows. */
   readonly a: Matrices;
   readonly b: Matrices;
@@ -91,49 +73,17 @@ interface Args {
   readonly batches: number;
 }
 
-interface ProductGpu extends Gpu {
-  readonly ROWS: number;
-  readonly COLUMNS: number;
-  readonly STAGES: number;
-  readonly SPLITS: number;
-  /** Lines of a panel of a factor whose inner dimension is not the common one, else 0. */
-  readonly PANEL_A: number;
-  readonly PANEL_B: number;
-  readonly COPIED: boolean;
-  /** Elements of the result in 128 bytes. */
-  readonly WIDTH: number;
-  readonly HALVES: boolean;
-  /** Elements of a step, and of the quarter of it that one instruction multiplies. */
-  readonly DEPTH: number;
-  readonly QUARTER: number;
-  readonly ADDS_STEPS: boolean;
+/** What {@link tileOrder} gives to a body. */
+export interface TileOrder {
   rowOf(number: number, down: number, across: number): number;
   columnOf(number: number, down: number, across: number): number;
-  finished(
-    sum: number,
-    bias: readonly number[],
-    x: number,
-    n: number,
-    scaleA: readonly number[],
-    scaleB: readonly number[],
-    scaleOut: readonly number[],
-  ): number;
-  beginStep(
-    sums: KernelArray<number>,
-    lines: Lines,
-    linesOfRight: Lines,
-    line: number,
-    warpGroup: number,
-  ): void;
-  /** All lines of both factors, as elements of the left and of the right one. */
-  lines(): Lines;
-  linesOfRight(): Lines;
-  sums(): KernelArray<number>;
+}
+
+interface ProductGpu extends TileGpu, TileOrder {
+  readonly SPLITS: number;
   /** Sums in shared memory, and four of them in registers. */
   parts(): KernelArray<number>;
   four(): KernelArray<number>;
-  staged(): Lines;
-  packed(): KernelArray<number>;
 }
 
 /** The first row of tiles of a tile: in GROUP rows of tiles the order is by columns. */
@@ -146,46 +96,13 @@ const columnOf = (number: number, down: number, across: number, gpu: Gpu & { GRO
   return (number % (gpu.GROUP * across)) / Math.min(down - first, gpu.GROUP);
 };
 
-type Step = Pick<ProductGpu, 'ROWS' | 'PANEL_A' | 'PANEL_B' | 'QUARTER'>;
-
-/** Begins to add the products of a step, whose factors' lines begin at `line`. */
-const beginStepOf = (uses: Step): DeviceFunction =>
-  deviceFunction(
-    ((
-      sums: KernelArray<number>,
-      lines: Lines,
-      linesOfRight: Lines,
-      line: number,
-      warpGroup: number,
-      gpu: Gpu & typeof uses,
-    ) => {
-      const { ROWS, PANEL_A, PANEL_B, QUARTER } = gpu;
-      gpu.group.begin();
-      gpu.unroll();
-      for (let part = 0; part < 4; part++)
-        gpu.group.mma(
-          sums,
-          lines,
-          line + warpGroup * 64 + (PANEL_A === 0 ? 0 : part * QUARTER),
-          PANEL_A === 0 ? part * QUARTER : 0,
-          linesOfRight,
-          line + ROWS + (PANEL_B === 0 ? 0 : part * QUARTER),
-          PANEL_B === 0 ? part * QUARTER : 0,
-          PANEL_A,
-          PANEL_B,
-        );
-      gpu.group.commit();
-    }) as never,
-    { uses },
-  ) as DeviceFunction;
-
 const products = new KernelFamily(
   'warp_group_product',
   (
     { out, a, b, bias, scaleA, scaleB, scaleOut, m, n, k, tiles, inner, batches }: Args,
     gpu: ProductGpu,
   ) => {
-    const { ROWS, COLUMNS, STAGES, SPLITS, PANEL_A, PANEL_B, COPIED, WIDTH, HALVES } = gpu;
+    const { ROWS, COLUMNS, STAGES, SPLITS, PANEL_A, PANEL_B, COPIED } = gpu;
     const { DEPTH } = gpu;
     const GROUPS = ROWS / 64;
     const lines = gpu.lines();
@@ -307,72 +224,22 @@ const products = new KernelFamily(
           const matrix = tile / (down * across);
           const top = gpu.rowOf(tile % (down * across), down, across) * ROWS + warpGroup * 64;
           const side = gpu.columnOf(tile % (down * across), down, across) * COLUMNS;
-          // Sums 0 and 1 of a thread are in this column and the next; every four, 8 further.
-          const column = side + (lane % 4) * 2;
-          if (COPIED) {
-            const staged = gpu.staged();
-            gpu.unroll();
-            for (let first = 0; first < COLUMNS; first += WIDTH) {
-              const to = (warpGroup * 2 + half) * 64;
-              half ^= 1;
-              // The copy that began two parts ago has read these lines.
-              if (thread === 0) gpu.tensor.waitRead(1);
-              gpu.block.syncThreads(warpGroup + 1, 128);
-              gpu.unroll();
-              for (let q = 0; q < 4; q++) {
-                if (HALVES) {
-                  const line = to + warp * 16 + (lane & 15);
-                  const packed = gpu.packed();
-                  gpu.unroll();
-                  for (let i = 0; i < 8; i++) {
-                    const x = column + first + q * 16 + 8 * (i >> 2) + (i & 1);
-                    packed[i] = gpu.finished(
-                      sums[first / 2 + q * 8 + i]!,
-                      bias,
-                      x,
-                      n,
-                      scaleA,
-                      scaleB,
-                      scaleOut,
-                    );
-                  }
-                  const place = ((q * 2 + (lane >> 4)) ^ (lane & 7)) * 8;
-                  gpu.warp.storeMatrices(staged[line]!, place, packed);
-                } else {
-                  const line = to + warp * 16 + (lane >> 2);
-                  const place = ((q * 2 + ((lane & 3) >> 1)) ^ (lane >> 2)) * 4 + (lane & 1) * 2;
-                  gpu.unroll();
-                  for (let i = 0; i < 4; i++) {
-                    const x = column + first + q * 8 + (i & 1);
-                    staged[line + 8 * (i >> 1)]![place + (i & 1)] = gpu.finished(
-                      sums[first / 2 + q * 4 + i]!,
-                      bias,
-                      x,
-                      n,
-                      scaleA,
-                      scaleB,
-                      scaleOut,
-                    );
-                  }
-                }
-              }
-              gpu.fence.async();
-              gpu.block.syncThreads(warpGroup + 1, 128);
-              if (thread === 0) {
-                gpu.tensor.store(out, staged, to, 64, matrix, top, side + first);
-                gpu.tensor.commit();
-              }
-            }
-          } else {
-            const row = top + warp * 16 + (lane >> 2);
-            gpu.unroll();
-            for (let i = 0; i < COLUMNS / 2; i++) {
-              const y = row + 8 * ((i >> 1) & 1);
-              const x = column + 8 * (i >> 2) + (i & 1);
-              if (y < m && x < n)
-                out[matrix]![y]![x] = gpu.finished(sums[i]!, bias, x, n, scaleA, scaleB, scaleOut);
-            }
-          }
+          half = gpu.writeTile(
+            sums,
+            out,
+            bias,
+            scaleA,
+            scaleB,
+            scaleOut,
+            m,
+            n,
+            matrix,
+            top,
+            side,
+            warpGroup,
+            thread,
+            half,
+          );
         }
       }
       if (COPIED && SPLITS === 1 && thread === 0) gpu.tensor.waitRead(0);
@@ -417,51 +284,22 @@ const products = new KernelFamily(
   },
 );
 
-/** Shared and local arrays by dtype: a body names the dtype of an array. */
-const staged = ({ name, bytes }: KernelDType, LINES: number): DeviceFunction => {
-  const uses = { LINES, WIDTH: LINE_BYTES / bytes };
-  type G = Gpu & typeof uses;
-  const make = {
-    f16: (gpu: G) => gpu.shared.f16(gpu.LINES, gpu.WIDTH),
-    bf16: (gpu: G) => gpu.shared.bf16(gpu.LINES, gpu.WIDTH),
-    f32: (gpu: G) => gpu.shared.f32(gpu.LINES, gpu.WIDTH),
-    i32: (gpu: G) => gpu.shared.i32(gpu.LINES, gpu.WIDTH),
-  }[name as 'f16'];
-  return deviceFunction(make as never, { uses }) as DeviceFunction;
-};
-const packed = ({ name }: KernelDType): DeviceFunction => {
-  const make = {
-    f16: (gpu: Gpu) => gpu.local.f16(8),
-    bf16: (gpu: Gpu) => gpu.local.bf16(8),
-  };
-  return deviceFunction((make[name as 'f16'] ?? make.f16) as never, {}) as DeviceFunction;
-};
-const linesOf = ({ name, bytes }: KernelDType, LINES: number): DeviceFunction => {
-  const uses = { LINES, WIDTH: LINE_BYTES / bytes };
-  type G = Gpu & typeof uses;
-  const make = {
-    f16: (gpu: G) => gpu.dynamicShared.f16(gpu.LINES, gpu.WIDTH),
-    bf16: (gpu: G) => gpu.dynamicShared.bf16(gpu.LINES, gpu.WIDTH),
-    f32: (gpu: G) => gpu.dynamicShared.f32(gpu.LINES, gpu.WIDTH),
-    f8e4m3: (gpu: G) => gpu.dynamicShared.f8e4m3(gpu.LINES, gpu.WIDTH),
-    f8e5m2: (gpu: G) => gpu.dynamicShared.f8e5m2(gpu.LINES, gpu.WIDTH),
-    i8: (gpu: G) => gpu.dynamicShared.i8(gpu.LINES, gpu.WIDTH),
-    u8: (gpu: G) => gpu.dynamicShared.u8(gpu.LINES, gpu.WIDTH),
-  }[name as 'f16'];
-  return deviceFunction(make as never, { uses }) as DeviceFunction;
-};
-const SUMS = {
+const PARTIAL = {
   f32: {
-    sums: (gpu: Gpu & { COUNT: number }) => gpu.local.f32(gpu.COUNT),
     parts: (gpu: Gpu) => gpu.dynamicShared.f32(),
     four: (gpu: Gpu) => gpu.local.f32(4),
   },
   i32: {
-    sums: (gpu: Gpu & { COUNT: number }) => gpu.local.i32(gpu.COUNT),
     parts: (gpu: Gpu) => gpu.dynamicShared.i32(),
     four: (gpu: Gpu) => gpu.local.i32(4),
   },
 };
+
+/** Gives the number of a tile's row and column: by columns in `group` rows of tiles. */
+export const tileOrder = (group: number) => ({
+  rowOf: deviceFunction(rowOf as never, { uses: { GROUP: group } }) as DeviceFunction,
+  columnOf: deviceFunction(columnOf as never, { uses: { GROUP: group } }) as DeviceFunction,
+});
 
 /** Gives the kernel for a form. */
 export function warpGroupProduct(form: WarpGroupForm): Launchable {
@@ -471,14 +309,7 @@ export function warpGroupProduct(form: WarpGroupForm): Launchable {
     `${pairName(dtype, right)}_${out.name}_${rows}x${columns}_${stages}_${splits}_${group}_` +
     `${leftByDepth ? 'k' : 'm'}${rightByDepth ? 'k' : 'n'}${copied ? '' : '_plain'}` +
     finishKey(finish);
-  const made = SUMS[dtype.kind === 'float' ? 'f32' : 'i32'];
-  const COUNT = columns / 2;
-  const step: Step = {
-    ROWS: rows,
-    PANEL_A: leftByDepth ? 0 : PANEL,
-    PANEL_B: rightByDepth ? 0 : PANEL,
-    QUARTER: LINE_BYTES / dtype.bytes / 4,
-  };
+  const made = PARTIAL[dtype.kind === 'float' ? 'f32' : 'i32'];
   return products.member(key, () => ({
     signature: {
       out: output(out, 3),
@@ -490,27 +321,12 @@ export function warpGroupProduct(form: WarpGroupForm): Launchable {
       ),
     },
     uses: {
-      ...step,
-      beginStep: beginStepOf(step),
-      COLUMNS: columns,
-      STAGES: stages,
+      ...tileUses({ ...form, ...plan, clipped: false }),
+      ...tileOrder(group),
       SPLITS: splits,
-      rowOf: deviceFunction(rowOf as never, { uses: { GROUP: group } }) as DeviceFunction,
-      columnOf: deviceFunction(columnOf as never, { uses: { GROUP: group } }) as DeviceFunction,
-      DEPTH: LINE_BYTES / dtype.bytes,
-      ADDS_STEPS: addsSteps(dtype),
-      COPIED: copied,
-      WIDTH: LINE_BYTES / out.bytes,
-      HALVES: out.bytes === 2,
-      finished: finishing(finish, out.bytes <= 2),
-      lines: linesOf(dtype, (rows + columns) * stages),
-      linesOfRight: linesOf(right, (rows + columns) * stages),
-      sums: deviceFunction(made.sums as never, { uses: { COUNT } }) as DeviceFunction,
       parts: deviceFunction(made.parts as never, {}) as DeviceFunction,
       four: deviceFunction(made.four as never, {}) as DeviceFunction,
-      staged: staged(copied ? out : f32, copied ? (rows / 64) * PARTS * PART_LINES : 8),
-      packed: packed(out),
     },
-    block: threadsOf(plan),
+    block: tileThreads(plan),
   }));
 }

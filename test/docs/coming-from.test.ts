@@ -27,11 +27,13 @@ import type { Stream } from 'async-cuda/core';
 import { resize } from 'async-cuda/images';
 import { loadNpy, loadSafetensors, saveNpy } from 'async-cuda/tensor';
 import {
-  add, argSort, argmax, attention, convolution2d, cumsum, div, exp, gather, greater, histogram,
+  add, argSort, argmax, attention, convolution2d, cumsum, div, exp, gather, greater,
+  groupedMatmul, histogram,
   layerNorm, linear, matmul, max, mean, mul, pow, relu, softmax, sort, sqrt, sum, topK, where,
 } from 'async-cuda/library';
 declare const device: Device, second: Device;
 declare const x: Tensor<'f32', [2, 3]>, y: Tensor<'f32', [2, 3]>;
+declare const experts: Tensor<'f32', [2, 3, 4]>, ends: Tensor<'i32', [2]>;
 declare const condition: Tensor<'bool', [2, 3]>, indices: Tensor<'i32', [2]>;
 declare const images: Tensor<'f32', [1, 3, 8, 8]>, weights: Tensor<'f32', [4, 3, 3, 3]>;
 declare const picture: Tensor<'u8', [48, 48, 3]>;

@@ -339,6 +339,14 @@ onDevice('Convolution', (host) => {
     );
   }, 60_000);
 
+  test('an activation follows the bias', async () => {
+    using x = await device.tensor(f16, [-3, 1, 2, 0.5], [1, 1, 2, 2]);
+    using weights = await device.tensor(f16, [2, -1], [2, 1, 1, 1]);
+    using bias = await device.tensor(f16, [1, 1]);
+    const relu = convolution2d(x, weights, { bias, activation: 'relu', precision: 'exact' });
+    expect(await read(relu as never)).toEqual([0, 3, 5, 2, 4, 0, 0, 0.5]);
+  });
+
   test('empty tensors', async () => {
     using weights = await device.ones(f32, [2, 3, 1, 1]);
     using none = await convolution2d(device.zeros(f32, [0, 3, 4, 4]), weights);
@@ -441,6 +449,12 @@ onDevice('Convolution', (host) => {
     expect(await message(() => convolution2d(x, weights, { padding: [0, 0, 0.5, 0] }))).toContain(
       'options.padding[2]',
     );
+    expect(
+      await message(() => convolution2d(x, weights, { activation: 'tanh' as never })),
+    ).toContain('options.activation: expected relu, gelu, geluTanh, silu');
+    expect(
+      await message(() => convolution2d(x, weights, { precision: 'tf32' as never })),
+    ).toContain('options.precision: expected one of tensor, exact');
     expect(await message(() => convolution2d(x, weights, { strides: 2 } as never))).toContain(
       "Did you mean 'stride'?",
     );
