@@ -36,7 +36,7 @@ const floorOfIntegers = (x: number, y: number): number => {
 };
 
 const powerOfIntegers = (x: number, y: number): number => {
-  if (y < 0) return x === 1 ? 1 : x === -1 ? ((y & 1) === 0 ? 1 : x) : 0;
+  if (y < 0) return x === 1 ? 1 : x + 1 === 0 ? ((y & 1) === 0 ? 1 : x) : 0;
   let power = x * 0 + 1;
   let factor = x;
   for (let left = y; left !== 0; left >>= 1) {
