@@ -63,6 +63,11 @@ export interface DTypeFacts {
   /** The dtype of the real and the imaginary part of a complex dtype. */
   readonly part: 'f32' | 'f64' | null;
   /**
+   * The other dtypes of its kind all of whose values the dtype has: an operation on both gives this
+   * one. Integers are of one kind, and so are floats with complex numbers.
+   */
+  readonly holds: readonly string[];
+  /**
    * The type that kernels read an element as and compute in; null where kernels do not support the
    * dtype yet.
    */

@@ -18,6 +18,7 @@ export const u8 = row('u8', {
   float: null,
   narrow: null,
   part: null,
+  holds: [],
   compute: 'i32',
   ptx: { type: 'u8', parameter: 'u8', load: 'u8' },
   cuda: {
@@ -42,6 +43,7 @@ export const i8 = row('i8', {
   float: null,
   narrow: null,
   part: null,
+  holds: [],
   compute: 'i32',
   ptx: { type: 's8', parameter: 's8', load: 's8' },
   cuda: { keywords: ['signed char'], headers: ['int8_t'], vectors: ['char2', 'char3', 'char4'] },
@@ -62,6 +64,7 @@ export const u16 = row('u16', {
   float: null,
   narrow: null,
   part: null,
+  holds: ['u8'],
   compute: 'i32',
   ptx: { type: 'u16', parameter: 'u16', load: 'u16' },
   cuda: {
@@ -86,6 +89,7 @@ export const i16 = row('i16', {
   float: null,
   narrow: null,
   part: null,
+  holds: ['u8', 'i8'],
   compute: 'i32',
   ptx: { type: 's16', parameter: 's16', load: 's16' },
   cuda: {
@@ -110,6 +114,7 @@ export const u32 = row('u32', {
   float: null,
   narrow: null,
   part: null,
+  holds: ['u8', 'u16'],
   compute: 'u32',
   ptx: { type: 'u32', parameter: 'u32', load: 'u32' },
   cuda: {
@@ -134,6 +139,7 @@ export const i32 = row('i32', {
   float: null,
   narrow: null,
   part: null,
+  holds: ['u8', 'i8', 'u16', 'i16'],
   compute: 'i32',
   ptx: { type: 's32', parameter: 'u32', load: 'u32' },
   cuda: {
@@ -158,6 +164,7 @@ export const u64 = row('u64', {
   float: null,
   narrow: null,
   part: null,
+  holds: ['u8', 'u16', 'u32'],
   compute: 'u64',
   ptx: { type: 'u64', parameter: 'u64', load: 'u64' },
   cuda: {
@@ -182,6 +189,7 @@ export const i64 = row('i64', {
   float: null,
   narrow: null,
   part: null,
+  holds: ['u8', 'i8', 'u16', 'i16', 'u32', 'i32'],
   compute: 'i64',
   ptx: { type: 's64', parameter: 'u64', load: 'u64' },
   cuda: {
@@ -209,6 +217,7 @@ export const f16 = row('f16', {
   float: { exponentBits: 5, fractionBits: 10, infinity: true },
   narrow: { hostNaN: 0x7e00, kernelNaN: 0x7fff, saturates: false },
   part: null,
+  holds: ['f8e4m3', 'f8e5m2'],
   compute: 'f32',
   ptx: { type: 'f16', parameter: 'b16', load: 'b16' },
   cuda: { keywords: [], headers: ['half', '__half'], vectors: ['half2', '__half2'] },
@@ -232,6 +241,7 @@ export const bf16 = row('bf16', {
   float: { exponentBits: 8, fractionBits: 7, infinity: true },
   narrow: { hostNaN: 0x7fc0, kernelNaN: 0x7fff, saturates: false },
   part: null,
+  holds: ['f8e4m3', 'f8e5m2'],
   compute: 'f32',
   ptx: { type: 'bf16', parameter: 'b16', load: 'u16' },
   cuda: {
@@ -256,6 +266,7 @@ export const f32 = row('f32', {
   float: { exponentBits: 8, fractionBits: 23, infinity: true },
   narrow: null,
   part: null,
+  holds: ['f8e4m3', 'f8e5m2', 'f16', 'bf16'],
   compute: 'f32',
   ptx: { type: 'f32', parameter: 'f32', load: 'f32' },
   cuda: { keywords: ['float'], headers: [], vectors: ['float2', 'float3', 'float4'] },
@@ -276,6 +287,7 @@ export const f64 = row('f64', {
   float: { exponentBits: 11, fractionBits: 52, infinity: true },
   narrow: null,
   part: null,
+  holds: ['f8e4m3', 'f8e5m2', 'f16', 'bf16', 'f32'],
   compute: 'f64',
   ptx: { type: 'f64', parameter: 'f64', load: 'f64' },
   cuda: { keywords: ['double'], headers: [], vectors: ['double2', 'double3', 'double4'] },
@@ -301,6 +313,7 @@ export const f8e4m3 = row('f8e4m3', {
   float: { exponentBits: 4, fractionBits: 3, infinity: false },
   narrow: { hostNaN: 0x7f, kernelNaN: 0x7f, saturates: true },
   part: null,
+  holds: [],
   compute: 'f32',
   ptx: { type: null, parameter: 'b8', load: 'u8' },
   cuda: { keywords: [], headers: ['__nv_fp8_e4m3'], vectors: [] },
@@ -326,6 +339,7 @@ export const f8e5m2 = row('f8e5m2', {
   float: { exponentBits: 5, fractionBits: 2, infinity: true },
   narrow: { hostNaN: 0x7e, kernelNaN: 0x7f, saturates: true },
   part: null,
+  holds: [],
   compute: 'f32',
   ptx: { type: null, parameter: 'b8', load: 'u8' },
   cuda: { keywords: [], headers: ['__nv_fp8_e5m2'], vectors: [] },
@@ -349,6 +363,7 @@ export const bool = row('bool', {
   float: null,
   narrow: null,
   part: null,
+  holds: [],
   compute: 'bool',
   ptx: { type: null, parameter: 'u8', load: 'u8' },
   cuda: { keywords: ['bool'], headers: [], vectors: [] },
@@ -374,6 +389,7 @@ export const complex64 = row('complex64', {
   float: null,
   narrow: null,
   part: 'f32',
+  holds: ['f8e4m3', 'f8e5m2', 'f16', 'bf16', 'f32'],
   compute: null,
   ptx: null,
   // Headers define cuFloatComplex as float2 and cuDoubleComplex as double2: vectors of the part.
@@ -395,6 +411,7 @@ export const complex128 = row('complex128', {
   float: null,
   narrow: null,
   part: 'f64',
+  holds: ['f8e4m3', 'f8e5m2', 'f16', 'bf16', 'f32', 'f64', 'complex64'],
   compute: null,
   ptx: null,
   // Headers define cuFloatComplex as float2 and cuDoubleComplex as double2: vectors of the part.

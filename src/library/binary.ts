@@ -1,61 +1,59 @@
-/** Functions of two numbers, and where() of three, for each element of tensors that broadcast. */
-import { bool } from '../core/index.js';
-import type { KernelDType, KernelDTypeName } from '../core/index.js';
-import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { Usable } from '../kernels/index.js';
-import type { Broadcast, Known, Shape, Tensor } from '../tensor/index.js';
-import { elementwise } from './elementwise.js';
-import type { FloatName, Group, IntegerName, NumberName } from './element-types.js';
-import { checkNoOptions } from './operation.js';
+/** Arithmetic of two numbers for each element of tensors that broadcast. */
+import { binary } from './binary-function.js';
+import type { FloatName, NumberName } from './element-types.js';
+import type { Gpu } from './kernel-family.js';
+import { ofFloatsAndIntegers } from './unary-function.js';
 
-/** A number as an operand with a tensor of dtype `D`: a boolean for bool, else a number. */
-export type Beside<D extends KernelDTypeName> = D extends 'bool'
-  ? boolean
-  : D extends 'i64' | 'u64'
-    ? number | bigint
-    : number;
+// Beyond an infinite y the remainder that C gives is x itself: it is y where the signs differ.
+const remainderOfFloats = (x: number, y: number, gpu: Gpu): number => {
+  const left = x % y;
+  if (left === 0) return gpu.copysign(left, y);
+  return left < 0 === y < 0 ? left : left + y;
+};
 
-/**
- * A function of two operands, element by element. It gives a new contiguous tensor of the shape
- * that both broadcast to, by NumPy's rules. Operands are any views, or operations that give them,
- * and one of them may be a number.
- *
- * Both tensors have the same dtype; there are no implicit conversions. f16, bf16 and f8 are
- * computed in f32, which is also the type of a number with them, and rounded once to nearest even.
- * Integers wrap.
- *
- * @throws CudaArgumentError for a dtype that the function does not take, dtypes that differ, shapes
- *   that do not broadcast, a number that the dtype does not have; at the call, or when run where
- *   operations give the operands
- */
-export interface Binary<N extends KernelDTypeName, R extends KernelDTypeName | 'same' = 'same'> {
-  <D extends N, S extends Shape, T extends Shape>(
-    x: OrOp<Tensor<D, S>>,
-    y: OrOp<Tensor<NoInfer<D>, T>>,
-  ): DeviceOp<Tensor<Result<D, R>, Known<Broadcast<S, T>>>>;
-  <D extends N, S extends Shape>(
-    x: OrOp<Tensor<D, S>>,
-    y: Beside<D>,
-  ): DeviceOp<Tensor<Result<D, R>, S>>;
-  <D extends N, S extends Shape>(
-    x: Beside<D>,
-    y: OrOp<Tensor<D, S>>,
-  ): DeviceOp<Tensor<Result<D, R>, S>>;
-}
+const remainderOfIntegers = (x: number, y: number): number => {
+  if (y === 0) return 0;
+  const left = x % y;
+  return left !== 0 && left < 0 !== y < 0 ? left + y : left;
+};
 
-type Result<D extends KernelDTypeName, R> = R extends KernelDTypeName ? R : D;
+// As Python computes it: what is left without the remainder is a multiple of y but for rounding.
+const floorOfFloats = (x: number, y: number, gpu: Gpu): number => {
+  const left = x % y;
+  // NaN, an infinite x, or y = 0: the quotient has IEEE's special case.
+  if (!(Math.abs(left) < Infinity)) return x / y;
+  if (Math.abs(y) === Infinity) return x === 0 || x < 0 === y < 0 ? gpu.copysign(0, x / y) : -1;
+  const differs = left !== 0 && left < 0 !== y < 0;
+  const quotient = (x - left) / y - (differs ? 1 : 0);
+  if (quotient === 0) return gpu.copysign(0, x / y);
+  return gpu.rint(quotient);
+};
 
-function binary<N extends KernelDTypeName, R extends KernelDTypeName | 'same' = 'same'>(
-  name: string,
-  group: Group,
-  f: Usable,
-  gives?: KernelDType,
-): Binary<N, R> {
-  return ((x: unknown, y: unknown, more: unknown, further: unknown) => {
-    checkNoOptions(name, more, further);
-    return elementwise({ name, group, f, ...(gives === undefined ? {} : { gives }) }, [x, y]);
-  }) as Binary<N, R>;
-}
+const floorOfIntegers = (x: number, y: number): number => {
+  if (y === 0) return 0;
+  const quotient = x / y;
+  return quotient * y !== x && x < 0 !== y < 0 ? quotient - 1 : quotient;
+};
+
+const powerOfIntegers = (x: number, y: number): number => {
+  if (y < 0) return x === 1 ? 1 : x + 1 === 0 ? ((y & 1) === 0 ? 1 : x) : 0;
+  let power = x * 0 + 1;
+  let factor = x;
+  for (let left = y; left !== 0; left >>= 1) {
+    if ((left & 1) !== 0) power *= factor;
+    factor *= factor;
+  }
+  return power;
+};
+
+/** Bits of floats of one sign are in the order of the magnitudes. */
+const nextInDirection = (x: number, y: number, gpu: Gpu): number => {
+  if (x === y) return y;
+  // NaN is neither less nor greater.
+  if (!(x < y || x > y)) return x + y;
+  if (x === 0) return gpu.copysign(gpu.fromBits(gpu.bits(Math.abs(x)) + 1), y);
+  return gpu.fromBits(x < y === x > 0 ? gpu.bits(x) + 1 : gpu.bits(x) - 1);
+};
 
 /**
  * x + y.
@@ -67,6 +65,7 @@ function binary<N extends KernelDTypeName, R extends KernelDTypeName | 'same' = 
  * ```
  */
 export const add = binary<NumberName>('add', 'numbers', (x: number, y: number): number => x + y);
+
 /**
  * x - y.
  *
@@ -77,6 +76,7 @@ export const add = binary<NumberName>('add', 'numbers', (x: number, y: number): 
  * ```
  */
 export const sub = binary<NumberName>('sub', 'numbers', (x: number, y: number): number => x - y);
+
 /**
  * x · y.
  *
@@ -87,6 +87,7 @@ export const sub = binary<NumberName>('sub', 'numbers', (x: number, y: number): 
  * ```
  */
 export const mul = binary<NumberName>('mul', 'numbers', (x: number, y: number): number => x * y);
+
 /**
  * x / y: a float is rounded correctly, an integer towards 0. An integer divided by 0 gives an
  * undefined number, which depends on the device.
@@ -98,8 +99,27 @@ export const mul = binary<NumberName>('mul', 'numbers', (x: number, y: number): 
  * ```
  */
 export const div = binary<NumberName>('div', 'numbers', (x: number, y: number): number => x / y);
+
 /**
- * The remainder of x / y, with the sign of x.
+ * x / y rounded down to a whole number, as Python's `//`. An integer divided by 0 gives 0. A float
+ * gives what remains of x without {@link remainder}, divided: it is the exact floor, where the
+ * rounded quotient may be a whole number too great.
+ *
+ * @example
+ * ```ts
+ * using y = await floorDivide(device.tensor(i32, [7, -7]), 2);
+ * console.log((await y.read()).join(' ')); // 3 -4
+ * ```
+ */
+export const floorDivide = binary<NumberName>(
+  'floor_divide',
+  'numbers',
+  ofFloatsAndIntegers(floorOfFloats, floorOfIntegers),
+);
+
+/**
+ * The remainder of x / y, with the sign of x, as JavaScript's and C's %. An integer's remainder by
+ * 0 is undefined, and depends on the device.
  *
  * @example
  * ```ts
@@ -108,9 +128,27 @@ export const div = binary<NumberName>('div', 'numbers', (x: number, y: number): 
  * ```
  */
 export const rem = binary<NumberName>('rem', 'numbers', (x: number, y: number): number => x % y);
+
 /**
- * x to the power of y, with IEEE 754's special cases: 1 to any power, also NaN, is 1, and so is -1
- * to an infinite power. JavaScript has NaN there.
+ * The remainder of x / y with the sign of y, as Python's `%`: x - y · floor(x / y). An integer's
+ * remainder by 0 is 0.
+ *
+ * @example
+ * ```ts
+ * using y = await remainder(device.tensor(i32, [7, -7]), 4);
+ * console.log((await y.read()).join(' ')); // 3 1
+ * ```
+ */
+export const remainder = binary<NumberName>(
+  'remainder',
+  'numbers',
+  ofFloatsAndIntegers(remainderOfFloats, remainderOfIntegers),
+);
+
+/**
+ * x to the power of y. Floats have IEEE 754's special cases: 1 to any power, also NaN, is 1, and so
+ * is -1 to an infinite power. JavaScript has NaN there. Integers wrap; to a negative power 1 and -1
+ * give 1 and -1, and all others 0.
  *
  * @example
  * ```ts
@@ -118,7 +156,12 @@ export const rem = binary<NumberName>('rem', 'numbers', (x: number, y: number): 
  * console.log(Array.from(await y.read(), (value) => value.toFixed(1)).join(' ')); // 1.0 4.0 9.0
  * ```
  */
-export const pow = binary<FloatName>('pow', 'floats', (x: number, y: number): number => x ** y);
+export const pow = binary<NumberName>(
+  'pow',
+  'numbers',
+  ofFloatsAndIntegers((x: number, y: number): number => x ** y, powerOfIntegers),
+);
+
 /**
  * The angle of a point in radians; the first operand is its y, the second its x.
  *
@@ -131,6 +174,66 @@ export const pow = binary<FloatName>('pow', 'floats', (x: number, y: number): nu
 export const atan2 = binary<FloatName>('atan2', 'floats', (x: number, y: number): number =>
   Math.atan2(x, y),
 );
+
+/**
+ * The length of the vector of x and y: sqrt(x² + y²), without overflow on the way.
+ *
+ * @example
+ * ```ts
+ * using y = await hypot(device.tensor(f32, [3, 5]), device.tensor(f32, [4, 12]));
+ * console.log((await y.read()).join(' ')); // 5 13
+ * ```
+ */
+export const hypot = binary<FloatName>('hypot', 'floats', (x: number, y: number): number =>
+  Math.hypot(x, y),
+);
+
+/**
+ * log(exp(x) + exp(y)), without overflow on the way.
+ *
+ * @example
+ * ```ts
+ * using y = await logaddexp(device.tensor(f32, [0, 1000]), device.tensor(f32, [0, 1000]));
+ * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.693 1000.693
+ * ```
+ */
+export const logaddexp = binary<FloatName>(
+  'logaddexp',
+  'floats',
+  (x: number, y: number): number => {
+    const greater = Math.max(x, y);
+    // Two equal infinities have no difference.
+    return x === y ? greater + Math.LN2 : greater + Math.log1p(Math.exp(-Math.abs(x - y)));
+  },
+);
+
+/**
+ * The magnitude of x with the sign of y.
+ *
+ * @example
+ * ```ts
+ * using y = await copysign(device.tensor(f32, [1, -2]), device.tensor(f32, [-0, 3]));
+ * console.log((await y.read()).join(' ')); // -1 2
+ * ```
+ */
+export const copysign = binary<FloatName>(
+  'copysign',
+  'floats',
+  (x: number, y: number, gpu: Gpu): number => gpu.copysign(x, y),
+);
+
+/**
+ * The number of the dtype, f32 or f64, that follows x in the direction of y; y where both are
+ * equal.
+ *
+ * @example
+ * ```ts
+ * using y = await nextafter(device.tensor(f64, [1, 0]), 2);
+ * console.log((await y.read()).join(' ')); // 1.0000000000000002 5e-324
+ * ```
+ */
+export const nextafter = binary<'f32' | 'f64'>('nextafter', 'wide floats', nextInDirection);
+
 /**
  * The smaller of both; NaN where one of them is NaN.
  *
@@ -143,6 +246,7 @@ export const atan2 = binary<FloatName>('atan2', 'floats', (x: number, y: number)
 export const minimum = binary<NumberName>('minimum', 'numbers', (x: number, y: number): number =>
   Math.min(x, y),
 );
+
 /**
  * The larger of both; NaN where one of them is NaN.
  *
@@ -155,236 +259,3 @@ export const minimum = binary<NumberName>('minimum', 'numbers', (x: number, y: n
 export const maximum = binary<NumberName>('maximum', 'numbers', (x: number, y: number): number =>
   Math.max(x, y),
 );
-
-/**
- * Whether x equals y.
- *
- * @example
- * ```ts
- * using y = await equal(device.tensor(i32, [1, 2, 3]), 2);
- * console.log((await y.read()).join(' ')); // 0 1 0
- * ```
- */
-export const equal = binary<NumberName, 'bool'>(
-  'equal',
-  'numbers',
-  (x: number, y: number): boolean => x === y,
-  bool,
-);
-/**
- * Whether x differs from y. NaN differs from every number and from NaN.
- *
- * @example
- * ```ts
- * using y = await notEqual(device.tensor(i32, [1, 2, 3]), 2);
- * console.log((await y.read()).join(' ')); // 1 0 1
- * ```
- */
-export const notEqual = binary<NumberName, 'bool'>(
-  'not_equal',
-  'numbers',
-  (x: number, y: number): boolean => x !== y,
-  bool,
-);
-/**
- * Whether x < y.
- *
- * @example
- * ```ts
- * using y = await less(device.tensor(i32, [1, 2, 3]), 2);
- * console.log((await y.read()).join(' ')); // 1 0 0
- * ```
- */
-export const less = binary<NumberName, 'bool'>(
-  'less',
-  'numbers',
-  (x: number, y: number): boolean => x < y,
-  bool,
-);
-/**
- * Whether x <= y.
- *
- * @example
- * ```ts
- * using y = await lessEqual(device.tensor(i32, [1, 2, 3]), 2);
- * console.log((await y.read()).join(' ')); // 1 1 0
- * ```
- */
-export const lessEqual = binary<NumberName, 'bool'>(
-  'less_equal',
-  'numbers',
-  (x: number, y: number): boolean => x <= y,
-  bool,
-);
-/**
- * Whether x > y.
- *
- * @example
- * ```ts
- * using y = await greater(device.tensor(i32, [1, 2, 3]), 2);
- * console.log((await y.read()).join(' ')); // 0 0 1
- * ```
- */
-export const greater = binary<NumberName, 'bool'>(
-  'greater',
-  'numbers',
-  (x: number, y: number): boolean => x > y,
-  bool,
-);
-/**
- * Whether x >= y.
- *
- * @example
- * ```ts
- * using y = await greaterEqual(device.tensor(i32, [1, 2, 3]), 2);
- * console.log((await y.read()).join(' ')); // 0 1 1
- * ```
- */
-export const greaterEqual = binary<NumberName, 'bool'>(
-  'greater_equal',
-  'numbers',
-  (x: number, y: number): boolean => x >= y,
-  bool,
-);
-
-/**
- * Whether both are true.
- *
- * @example
- * ```ts
- * using a = await device.tensor(bool, [true, true, false]);
- * using b = await device.tensor(bool, [true, false, false]);
- * using y = await logicalAnd(a, b);
- * console.log((await y.read()).join(' ')); // 1 0 0
- * ```
- */
-export const logicalAnd = binary<'bool'>(
-  'logical_and',
-  'bool',
-  (x: boolean, y: boolean): boolean => x && y,
-);
-/**
- * Whether at least one is true.
- *
- * @example
- * ```ts
- * using a = await device.tensor(bool, [true, true, false]);
- * using b = await device.tensor(bool, [true, false, false]);
- * using y = await logicalOr(a, b);
- * console.log((await y.read()).join(' ')); // 1 1 0
- * ```
- */
-export const logicalOr = binary<'bool'>(
-  'logical_or',
-  'bool',
-  (x: boolean, y: boolean): boolean => x || y,
-);
-/**
- * Whether exactly one is true.
- *
- * @example
- * ```ts
- * using a = await device.tensor(bool, [true, true, false]);
- * using b = await device.tensor(bool, [true, false, false]);
- * using y = await logicalXor(a, b);
- * console.log((await y.read()).join(' ')); // 0 1 0
- * ```
- */
-export const logicalXor = binary<'bool'>(
-  'logical_xor',
-  'bool',
-  (x: boolean, y: boolean): boolean => x !== y,
-);
-
-/**
- * x & y.
- *
- * @example
- * ```ts
- * using y = await bitwiseAnd(device.tensor(u8, [1, 2, 3]), 2);
- * console.log((await y.read()).join(' ')); // 0 2 2
- * ```
- */
-export const bitwiseAnd = binary<IntegerName>(
-  'bitwise_and',
-  'integers',
-  (x: number, y: number): number => x & y,
-);
-/**
- * x | y.
- *
- * @example
- * ```ts
- * using y = await bitwiseOr(device.tensor(u8, [1, 2, 3]), 4);
- * console.log((await y.read()).join(' ')); // 5 6 7
- * ```
- */
-export const bitwiseOr = binary<IntegerName>(
-  'bitwise_or',
-  'integers',
-  (x: number, y: number): number => x | y,
-);
-/**
- * x ^ y.
- *
- * @example
- * ```ts
- * using y = await bitwiseXor(device.tensor(u8, [1, 2, 3]), 1);
- * console.log((await y.read()).join(' ')); // 0 3 2
- * ```
- */
-export const bitwiseXor = binary<IntegerName>(
-  'bitwise_xor',
-  'integers',
-  (x: number, y: number): number => x ^ y,
-);
-
-type Wide<S extends Shape, T extends Shape> = Known<Broadcast<S, T>>;
-
-/**
- * Selects x where the condition is true, else y, element by element of the shape that all operands
- * broadcast to. x and y are tensors of one dtype, and one of them may be a number.
- *
- * @param condition a tensor of bool
- * @throws CudaArgumentError as {@link Binary} does
- *
- * @example
- * ```ts
- * using x = await device.tensor(f32, [-1, 2, -3]);
- * using y = await where(less(x, 0), 0, x);
- * console.log((await y.read()).join(' ')); // 0 2 0
- * ```
- */
-export function where<D extends KernelDTypeName, C extends Shape, S extends Shape, T extends Shape>(
-  condition: OrOp<Tensor<'bool', C>>,
-  x: OrOp<Tensor<D, S>>,
-  y: OrOp<Tensor<NoInfer<D>, T>>,
-): DeviceOp<Tensor<D, Wide<C, Wide<S, T>>>>;
-export function where<D extends KernelDTypeName, C extends Shape, S extends Shape>(
-  condition: OrOp<Tensor<'bool', C>>,
-  x: OrOp<Tensor<D, S>>,
-  y: Beside<D>,
-): DeviceOp<Tensor<D, Wide<C, S>>>;
-export function where<D extends KernelDTypeName, C extends Shape, S extends Shape>(
-  condition: OrOp<Tensor<'bool', C>>,
-  x: Beside<D>,
-  y: OrOp<Tensor<D, S>>,
-): DeviceOp<Tensor<D, Wide<C, S>>>;
-export function where(
-  condition: unknown,
-  x: unknown,
-  y: unknown,
-  more?: unknown,
-  further?: unknown,
-): unknown {
-  checkNoOptions('where', more, further);
-  return elementwise(choice, [condition, x, y]);
-}
-
-const choice = {
-  name: 'where',
-  group: 'any',
-  f: (condition: boolean, x: number, y: number): number => (condition ? x : y),
-  own: { 0: bool },
-  names: ['condition', 'x', 'y'],
-} as const;

@@ -18,7 +18,7 @@ export function arithmeticOf({ name }: KernelDType): Arithmetic {
 }
 
 /** A group of dtypes that an operation takes. */
-export type Group = 'floats' | 'integers' | 'numbers' | 'bool' | 'any';
+export type Group = 'floats' | 'wide floats' | 'integers' | 'bits' | 'numbers' | 'bool' | 'any';
 
 const any = namesWhere(({ compute }) => compute !== null);
 const ofKind = (...kinds: readonly DTypeFacts['kind'][]): readonly DTypeName[] =>
@@ -28,7 +28,9 @@ const integers = ofKind('signed', 'unsigned');
 
 const GROUPS: Readonly<Record<Group, readonly DTypeName[]>> = {
   floats,
+  'wide floats': floats.filter((name) => DTYPE_FACTS[name].bytes >= 4),
   integers,
+  bits: [...integers, ...ofKind('bool')],
   numbers: [...integers, ...floats],
   bool: ofKind('bool'),
   any,
@@ -36,6 +38,8 @@ const GROUPS: Readonly<Record<Group, readonly DTypeName[]>> = {
 
 const FIXES: Readonly<Record<Group, string>> = {
   floats: 'Convert it with convert(f32).',
+  'wide floats': 'Convert it with convert(f32).',
+  bits: 'Convert it with convert(i32).',
   integers: 'Convert it with convert(i32).',
   numbers: 'Convert it with convert(i32).',
   bool: 'Compare it: notEqual(x, 0).',

@@ -7,8 +7,9 @@
 import { CudaArgumentError, DTYPES } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
-import { input, output } from '../kernels/index.js';
-import type { ReadElements, Usable } from '../kernels/index.js';
+import { promoted } from '../ground/promotion.js';
+import { deviceFunction, input, output } from '../kernels/index.js';
+import type { DeviceFunction, GpuWith, ReadElements, Usable } from '../kernels/index.js';
 import { checkScalar } from '../core/struct-declaration.js';
 import type { DeviceOp } from '../ops/index.js';
 import { Tensor } from '../tensor/index.js';
@@ -22,6 +23,7 @@ import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, Member, Output } from './kernel-family.js';
 import { checkTensor, operation } from './operation.js';
 import type { Plan } from './operation.js';
+import { CASTS } from './reduction-kernels.js';
 
 const BLOCK = 256;
 /** Axes that the strided kernels index. */
@@ -207,15 +209,36 @@ const CONSTANTS = ['X', 'Y', 'Z'] as const;
 /** An elementwise operation: its name, the function that computes an element, and dtypes. */
 export interface Elementwise {
   readonly name: string;
-  /** A function of one to three operands, in the type in which their dtype is computed. */
-  readonly f: Usable;
+  /**
+   * A function of one to three operands, in the type in which their common dtype is computed; or
+   * one for each dtype, which its result determines: another key names another function.
+   */
+  readonly f: Usable | ByDType;
   readonly group: Group;
   /** The dtype of the result. Default: that of the operands. */
   readonly gives?: KernelDType;
   /** Operands with a dtype of their own, as the condition of `where`. */
   readonly own?: Readonly<Record<number, KernelDType>>;
+  /** The dtype of operands that are all numbers. Default: one of them has to be a tensor. */
+  readonly ofNumbers?: KernelDType;
   /** The operands' names in errors. Default: x, y, z. */
   readonly names?: readonly string[];
+}
+
+/** The function of a dtype. */
+export interface ChosenFunction {
+  /** Is different for different functions of an operation. */
+  readonly key: string;
+  readonly f: Usable;
+}
+
+/** Chooses a function by the dtype. @internal */
+export class ByDType {
+  readonly choose: (dtype: KernelDType) => ChosenFunction;
+
+  constructor(choose: (dtype: KernelDType) => ChosenFunction) {
+    this.choose = choose;
+  }
 }
 
 /** Makes the operation on operands: tensors, numbers, or operations that give them. */
@@ -238,7 +261,7 @@ function planOf(definition: Elementwise, operands: readonly unknown[]): Plan<Ker
   const main = tensors.findIndex(
     (tensor, index) => tensor !== undefined && own[index] === undefined,
   );
-  if (main < 0) {
+  if (main < 0 && definition.ofNumbers === undefined) {
     const first = operands.findIndex((_, index) => own[index] === undefined);
     if (typeof operands[first] === 'object') checkTensor(name, names[first]!, operands[first]);
     throw invalid(
@@ -248,16 +271,13 @@ function planOf(definition: Elementwise, operands: readonly unknown[]): Plan<Ker
       'The result has the dtype of a Tensor: make one with device.full(dtype, [], value).',
     );
   }
-  const { dtype } = tensors[main]!;
-  checkGroup(name, names[main]!, tensors[main]!, definition.group);
+  tensors.forEach((tensor, index) => {
+    if (tensor !== undefined && own[index] === undefined)
+      checkGroup(name, names[index]!, tensor, definition.group);
+  });
+  const dtype = commonDType(name, names, tensors, own) ?? definition.ofNumbers!;
   operands.forEach((operand, index) => {
-    checkOperand(
-      name,
-      names[index]!,
-      operand,
-      own[index] ?? dtype,
-      own[index] === undefined ? names[main]! : undefined,
-    );
+    checkOperand(name, names[index]!, operand, own[index] ?? dtype, own[index] !== undefined);
   });
   const shape = shapeOf(name, names, tensors);
   return (work) => {
@@ -277,12 +297,42 @@ function planOf(definition: Elementwise, operands: readonly unknown[]): Plan<Ker
   };
 }
 
+/** The dtype that all tensors without a dtype of their own promote to. */
+function commonDType(
+  name: string,
+  names: readonly string[],
+  tensors: readonly (KernelTensor | undefined)[],
+  own: Readonly<Record<number, KernelDType>>,
+): KernelDType | undefined {
+  let common: KernelDType | undefined;
+  for (const [index, tensor] of tensors.entries()) {
+    if (tensor === undefined || own[index] !== undefined) continue;
+    if (common === undefined) {
+      common = tensor.dtype;
+      continue;
+    }
+    const both = promoted(common.name, tensor.dtype.name);
+    if (both === undefined)
+      throw invalid(
+        names[index]!,
+        `a Tensor of a dtype that has a common one with ${common.name}, for ${name}(…)`,
+        tensor,
+        common.name === 'bool'
+          ? 'Compare it: notEqual(x, 0).'
+          : `Convert it with convert(${common.name}).`,
+      );
+    common = DTYPES[both] as KernelDType;
+  }
+  return common;
+}
+
+/** @param fixed whether the operand has a dtype of its own, to which nothing is promoted */
 function checkOperand(
   name: string,
   argument: string,
   operand: unknown,
   dtype: KernelDType,
-  like: string | undefined,
+  fixed: boolean,
 ): void {
   if (!(operand instanceof Tensor)) {
     if (typeof operand !== 'number' && typeof operand !== 'bigint' && typeof operand !== 'boolean')
@@ -290,10 +340,10 @@ function checkOperand(
     checkScalar(argument, dtype.name, operand);
     return;
   }
-  if (operand.dtype === dtype) return;
+  if (!fixed || operand.dtype === dtype) return;
   throw invalid(
     argument,
-    `a Tensor of ${dtype.name}${like === undefined ? '' : `, as ${like} is`}`,
+    `a Tensor of ${dtype.name}`,
     operand,
     dtype.name === 'bool'
       ? 'Compare it: notEqual(x, 0).'
@@ -364,17 +414,32 @@ function launch(
   const count = operands.length;
   const { size } = out;
   const numbers = tensors.map((tensor) => tensor === undefined);
-  const dtypes = tensors.map((_, index) => own[index] ?? dtype);
-  const scalars = dtypes.map((each) => DTYPES[arithmeticOf(each)]);
+  // For a number any tensor is passed, which is not read.
+  const any = tensors.find((tensor) => tensor !== undefined)!;
+  const dtypes = tensors.map((tensor) => (tensor ?? any).dtype);
+  const scalars = tensors.map((_, index) => DTYPES[arithmeticOf(own[index] ?? dtype)]);
+  const chosen = f instanceof ByDType ? f.choose(dtype) : undefined;
+  const computed = inCommonType(
+    chosen?.f ?? (f as Usable),
+    tensors.map((tensor, index) =>
+      tensor === undefined || own[index] !== undefined ? undefined : tensor.dtype,
+    ),
+    dtype,
+  );
   const rank = Math.max(1, merged.axes);
   const each = merged.flat
     ? Math.max(2, Math.min(8, 16 / Math.max(dtype.bytes, out.dtype.bytes)))
     : STRIDED_EACH;
   const family = (merged.flat ? LINES : STRIDED)[count - 1]!;
-  const key =
-    `${name}_${dtype.name}` +
-    `${count === 1 ? '' : `_${numbers.map((number) => (number ? 'n' : 't')).join('')}`}` +
-    `${merged.flat ? '' : `_${rank}`}`;
+  // The dtypes that the kernel depends on: one, or each operand's where they differ.
+  const named = [dtype, ...tensors.map((tensor) => tensor?.dtype ?? dtype)];
+  const key = [
+    name,
+    ...(chosen === undefined ? [] : [chosen.key]),
+    ...(new Set(named).size === 1 ? [dtype.name] : named.map((type) => type.name)),
+    ...(count === 1 ? [] : [numbers.map((number) => (number ? 'n' : 't')).join('')]),
+    ...(merged.flat ? [] : [rank]),
+  ].join('_');
   const launchable = family.member(key, (): Member => ({
     signature: {
       out: output(gives ?? dtype),
@@ -390,7 +455,7 @@ function launch(
     },
     uses: {
       EACH: each,
-      f,
+      f: computed,
       ...Object.fromEntries(numbers.map((number, index) => [CONSTANTS[index]!, number])),
       ...(merged.flat ? {} : { at: at[rank - 1]! }),
     },
@@ -411,11 +476,10 @@ function launch(
   });
   const args = {
     out: out.reshape([size] as never),
-    // For a number any tensor of the dtype is passed, which is not read.
     ...Object.fromEntries(
       passed.map((tensor, index) => [
         TENSORS[index]!,
-        tensor ?? passed.find((other, at) => other !== undefined && dtypes[at] === dtypes[index]),
+        tensor ?? passed.find((other) => other !== undefined),
       ]),
     ),
     ...(count === 1
@@ -432,6 +496,41 @@ function launch(
     ...(size >= WIDE_FROM ? { index: 'i64' } : {}),
   });
 }
+
+/**
+ * The function with casts of those operands that are computed in another type than the common
+ * dtype.
+ */
+function inCommonType(
+  f: Usable,
+  dtypes: readonly (KernelDType | undefined)[],
+  dtype: KernelDType,
+): Usable {
+  const type = arithmeticOf(dtype);
+  const differs = dtypes.map((each) => each !== undefined && arithmeticOf(each) !== type);
+  if (type === 'bool' || !differs.some(Boolean)) return f;
+  const whether = (index: number): Usable => (differs[index] ? CASTS[type] : asItIs);
+  if (dtypes.length === 2) {
+    const uses = { f: f as F2, castX: whether(0) as F1, castY: whether(1) as F1 };
+    return deviceFunction(
+      (x: number, y: number, gpu: GpuWith<typeof uses>) => gpu.f(gpu.castX(x), gpu.castY(y)),
+      { uses },
+    ) as DeviceFunction;
+  }
+  const uses = {
+    f: f as F3,
+    castX: whether(0) as F1,
+    castY: whether(1) as F1,
+    castZ: whether(2) as F1,
+  };
+  return deviceFunction(
+    (x: number, y: number, z: number, gpu: GpuWith<typeof uses>) =>
+      gpu.f(gpu.castX(x), gpu.castY(y), gpu.castZ(z)),
+    { uses },
+  ) as DeviceFunction;
+}
+
+const asItIs = (value: number): number => value;
 
 function zeroOf(dtype: KernelDType): number | boolean {
   return dtype.name === 'bool' ? false : 0;

@@ -3,8 +3,15 @@
  *
  * @packageDocumentation
  */
+export type { Unary, UnaryTo } from './unary-function.js';
 export * from './unary.js';
+export * from './trigonometry.js';
+export * from './float-classes.js';
+export type { Beside, Binary, Common } from './binary-function.js';
 export * from './binary.js';
+export * from './comparisons.js';
+export { clip, where } from './selection.js';
+export type { WhereOptions } from './selection.js';
 export { all, any, max, mean, min, prod, sum } from './reductions.js';
 export type { Reducing, SumName } from './reductions.js';
 export type { AxisOptions } from './reduced-axes.js';

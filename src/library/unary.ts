@@ -1,33 +1,8 @@
 /** Functions of one number for each element of a tensor. */
-import type { KernelDTypeName } from '../core/index.js';
-import type { DeviceOp, OrOp } from '../ops/index.js';
-import type { Usable } from '../kernels/index.js';
-import type { Shape, Tensor } from '../tensor/index.js';
-import { elementwise } from './elementwise.js';
-import type { FloatName, IntegerName, NumberName } from './element-types.js';
-import type { Group } from './element-types.js';
 import { ACTIVATIONS } from './activations.js';
+import type { FloatName, NumberName } from './element-types.js';
 import type { Gpu } from './kernel-family.js';
-import { checkNoOptions } from './operation.js';
-
-/**
- * A function of each element. It gives a new contiguous tensor of the operand's shape and dtype.
- * The operand is any view, or an operation that gives one. f16, bf16 and f8 are computed in f32 and
- * rounded once to nearest even; integers wrap.
- *
- * @throws CudaArgumentError for another dtype, CudaDisposedError for a closed tensor: at the call,
- *   or when run where an operation gives the operand
- */
-export type Unary<N extends KernelDTypeName> = <D extends N, S extends Shape>(
-  x: OrOp<Tensor<D, S>>,
-) => DeviceOp<Tensor<D, S>>;
-
-function unary<N extends KernelDTypeName>(name: string, group: Group, f: Usable): Unary<N> {
-  return ((x: unknown, more: unknown, further: unknown) => {
-    checkNoOptions(name, more, further);
-    return elementwise({ name, group, f }, [x]);
-  }) as Unary<N>;
-}
+import { itself, unary } from './unary-function.js';
 
 /**
  * e to the power of x.
@@ -132,46 +107,6 @@ export const reciprocal = unary<FloatName>('reciprocal', 'floats', (x: number): 
  */
 export const square = unary<NumberName>('square', 'numbers', (x: number): number => x * x);
 /**
- * The sine of x in radians.
- *
- * @example
- * ```ts
- * using y = await sin(device.tensor(f32, [0, Math.PI / 2]));
- * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 1.000
- * ```
- */
-export const sin = unary<FloatName>('sin', 'floats', (x: number): number => Math.sin(x));
-/**
- * The cosine of x in radians.
- *
- * @example
- * ```ts
- * using y = await cos(device.tensor(f32, [0, Math.PI]));
- * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 1.000 -1.000
- * ```
- */
-export const cos = unary<FloatName>('cos', 'floats', (x: number): number => Math.cos(x));
-/**
- * The tangent of x in radians.
- *
- * @example
- * ```ts
- * using y = await tan(device.tensor(f32, [0, Math.PI / 4]));
- * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 1.000
- * ```
- */
-export const tan = unary<FloatName>('tan', 'floats', (x: number): number => Math.tan(x));
-/**
- * The hyperbolic tangent.
- *
- * @example
- * ```ts
- * using y = await tanh(device.tensor(f32, [0, 1]));
- * console.log(Array.from(await y.read(), (value) => value.toFixed(3)).join(' ')); // 0.000 0.762
- * ```
- */
-export const tanh = unary<FloatName>('tanh', 'floats', (x: number): number => Math.tanh(x));
-/**
  * The error function.
  *
  * @example
@@ -202,7 +137,7 @@ export const abs = unary<NumberName>('abs', 'numbers', (x: number): number => Ma
  */
 export const neg = unary<NumberName>('neg', 'numbers', (x: number): number => -x);
 /**
- * The sign: -1, 0 or 1. NaN and -0 stay as they are.
+ * -1, 0 or 1, as x is negative, zero of either sign, or positive. NaN stays.
  *
  * @example
  * ```ts
@@ -210,9 +145,14 @@ export const neg = unary<NumberName>('neg', 'numbers', (x: number): number => -x
  * console.log((await y.read()).join(' ')); // -1 0 1
  * ```
  */
-export const sign = unary<NumberName>('sign', 'numbers', (x: number): number => Math.sign(x));
+export const sign = unary<NumberName>(
+  'sign',
+  'numbers',
+  (x: number): number => (x > 0 ? 1 : x < 0 ? -1 : x === 0 ? 0 : x),
+  (x: number): number => Math.sign(x),
+);
 /**
- * The largest whole number that is not above x.
+ * The largest whole number that is not above x; an integer stays.
  *
  * @example
  * ```ts
@@ -220,9 +160,14 @@ export const sign = unary<NumberName>('sign', 'numbers', (x: number): number => 
  * console.log((await y.read()).join(' ')); // 1 -2
  * ```
  */
-export const floor = unary<FloatName>('floor', 'floats', (x: number): number => Math.floor(x));
+export const floor = unary<NumberName>(
+  'floor',
+  'numbers',
+  (x: number): number => Math.floor(x),
+  itself,
+);
 /**
- * The smallest whole number that is not below x.
+ * The smallest whole number that is not below x; an integer stays.
  *
  * @example
  * ```ts
@@ -230,9 +175,14 @@ export const floor = unary<FloatName>('floor', 'floats', (x: number): number => 
  * console.log((await y.read()).join(' ')); // 2 -1
  * ```
  */
-export const ceil = unary<FloatName>('ceil', 'floats', (x: number): number => Math.ceil(x));
+export const ceil = unary<NumberName>(
+  'ceil',
+  'numbers',
+  (x: number): number => Math.ceil(x),
+  itself,
+);
 /**
- * x without its fraction.
+ * x without its fraction; an integer stays.
  *
  * @example
  * ```ts
@@ -240,17 +190,27 @@ export const ceil = unary<FloatName>('ceil', 'floats', (x: number): number => Ma
  * console.log((await y.read()).join(' ')); // 1 -1
  * ```
  */
-export const trunc = unary<FloatName>('trunc', 'floats', (x: number): number => Math.trunc(x));
+export const trunc = unary<NumberName>(
+  'trunc',
+  'numbers',
+  (x: number): number => Math.trunc(x),
+  itself,
+);
 /**
- * The nearest whole number; halves are rounded up, as Math.round does.
+ * The nearest whole number, and of two that are equally near the even one; an integer stays.
  *
  * @example
  * ```ts
- * using y = await round(device.tensor(f32, [1.5, 2.4, -1.5]));
- * console.log((await y.read()).join(' ')); // 2 2 -1
+ * using y = await round(device.tensor(f32, [0.5, 1.5, 2.4, -1.5]));
+ * console.log((await y.read()).join(' ')); // 0 2 2 -2
  * ```
  */
-export const round = unary<FloatName>('round', 'floats', (x: number): number => Math.round(x));
+export const round = unary<NumberName>(
+  'round',
+  'numbers',
+  (x: number, gpu: Gpu): number => gpu.rint(x),
+  itself,
+);
 /**
  * 1 / (1 + exp(-x)).
  *
@@ -320,22 +280,12 @@ export const softplus = unary<FloatName>(
   (x: number): number => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))),
 );
 /**
- * The complement: each bit inverted.
+ * x as it is, in a new tensor.
  *
  * @example
  * ```ts
- * using y = await bitwiseNot(device.tensor(u8, [0, 1, 255]));
- * console.log((await y.read()).join(' ')); // 255 254 0
+ * using y = await positive(device.tensor(i32, [-1, 2]));
+ * console.log((await y.read()).join(' ')); // -1 2
  * ```
  */
-export const bitwiseNot = unary<IntegerName>('bitwise_not', 'integers', (x: number): number => ~x);
-/**
- * Whether x is false.
- *
- * @example
- * ```ts
- * using y = await logicalNot(device.tensor(bool, [true, false]));
- * console.log((await y.read()).join(' ')); // 0 1
- * ```
- */
-export const logicalNot = unary<'bool'>('logical_not', 'bool', (x: boolean): boolean => !x);
+export const positive = unary<NumberName>('positive', 'numbers', (x: number): number => x);

@@ -27,19 +27,28 @@ const UNARY: Readonly<Record<string, readonly (readonly [x: number, f: number])[
   cos: [[0, 1], [-0, 1], [INF, NaN], [NaN, NaN]],
   tan: [[0, 0], [-0, -0], [INF, NaN], [NaN, NaN]],
   tanh: [[0, 0], [-0, -0], [INF, 1], [-INF, -1], [NaN, NaN]],
+  asin: [[0, 0], [-0, -0], [2, NaN], [-2, NaN], [INF, NaN], [NaN, NaN]],
+  acos: [[1, 0], [2, NaN], [-2, NaN], [NaN, NaN]],
+  atan: [[0, 0], [-0, -0], [NaN, NaN]],
+  sinh: [[0, 0], [-0, -0], [INF, INF], [-INF, -INF], [NaN, NaN]],
+  cosh: [[0, 1], [-0, 1], [INF, INF], [-INF, INF], [NaN, NaN]],
+  asinh: [[0, 0], [-0, -0], [INF, INF], [-INF, -INF], [NaN, NaN]],
+  acosh: [[1, 0], [0.5, NaN], [-INF, NaN], [INF, INF], [NaN, NaN]],
+  atanh: [[0, 0], [-0, -0], [1, INF], [-1, -INF], [2, NaN], [INF, NaN], [NaN, NaN]],
   erf: [[0, 0], [-0, -0], [INF, 1], [-INF, -1], [NaN, NaN]],
   abs: [[-0, 0], [-INF, INF], [NaN, NaN]],
   neg: [[0, -0], [-0, 0], [-INF, INF], [NaN, NaN]],
-  sign: [[0, 0], [-0, -0], [INF, 1], [-INF, -1], [NaN, NaN]],
+  sign: [[0, 0], [-0, 0], [INF, 1], [-INF, -1], [NaN, NaN]],
   floor: [[-0, -0], [0.5, 0], [-0.5, -1], [INF, INF], [-INF, -INF], [NaN, NaN]],
   ceil: [[-0, -0], [-0.5, -0], [0.5, 1], [INF, INF], [-INF, -INF], [NaN, NaN]],
   trunc: [[-0, -0], [-0.5, -0], [0.5, 0], [INF, INF], [NaN, NaN]],
+  round: [[0.5, 0], [1.5, 2], [2.5, 2], [-0.5, -0], [-1.5, -2], [-0, -0], [INF, INF], [NaN, NaN]],
   sigmoid: [[0, 0.5], [INF, 1], [-INF, 0], [NaN, NaN]],
   softplus: [[INF, INF], [-INF, 0], [NaN, NaN]],
   relu: [[-INF, 0], [INF, INF], [NaN, NaN]],
 };
 
-/** Functions that kernels have and the library has not. */
+/** Functions that kernels have by themselves, too. */
 // prettier-ignore
 const IN_KERNELS: typeof UNARY = {
   asin: [[0, 0], [-0, -0], [2, NaN], [-2, NaN], [INF, NaN], [NaN, NaN]],
@@ -159,6 +168,35 @@ const ATAN2: typeof POW = [
   [INF, NaN, NaN],
 ];
 
+/** The array API standard 2025.12, floor_divide and remainder. */
+// prettier-ignore
+const FLOOR_DIVIDE: typeof POW = [
+  [INF, INF, NaN], [-INF, INF, NaN], [0, 0, NaN], [-0, 0, NaN], [0, -0, NaN],
+  [0, 2, 0], [-0, 2, -0], [0, -2, -0], [-0, -2, 0],
+  [3, 0, INF], [3, -0, -INF], [-3, 0, -INF], [-3, -0, INF],
+  [INF, 2, INF], [INF, -2, -INF], [-INF, 2, -INF], [-INF, -2, INF],
+  [2, INF, 0], [2, -INF, -1], [-2, INF, -1], [-2, -INF, 0],
+  [7, 2, 3], [-7, 2, -4], [7, -2, -4], [-7, -2, 3], [1, 4, 0], [-1, 4, -1],
+  [NaN, 1, NaN], [1, NaN, NaN],
+];
+// prettier-ignore
+const REMAINDER: typeof POW = [
+  [INF, 2, NaN], [-INF, INF, NaN], [3, 0, NaN], [-3, -0, NaN], [0, 0, NaN],
+  [0, 2, 0], [-0, 2, 0], [0, -2, -0], [-0, -2, -0],
+  [2, INF, 2], [2, -INF, -INF], [-2, INF, INF], [-2, -INF, -2],
+  [7, 2, 1], [-7, 2, 1], [7, -2, -1], [-7, -2, -1], [6, 3, 0], [-6, 3, 0], [6, -3, -0],
+  [NaN, 1, NaN], [1, NaN, NaN],
+];
+// prettier-ignore
+const LOGADDEXP: typeof POW = [
+  [INF, INF, INF], [-INF, -INF, -INF], [INF, -INF, INF], [-INF, 2, 2], [0, 0, Math.LN2],
+  [NaN, 1, NaN], [1, NaN, NaN],
+];
+// prettier-ignore
+const COPYSIGN: typeof POW = [
+  [1, -0, -1], [-1, 0, 1], [0, -2, -0], [-INF, 3, INF], [NaN, 1, NaN],
+];
+
 const HYPOT: typeof POW = [
   [INF, NaN, INF],
   [NaN, -INF, INF],
@@ -226,6 +264,11 @@ onDevice('Special values', (host) => {
     test.each([
       ['pow', POW],
       ['atan2', ATAN2],
+      ['hypot', HYPOT],
+      ['floorDivide', FLOOR_DIVIDE],
+      ['remainder', REMAINDER],
+      ['logaddexp', LOGADDEXP],
+      ['copysign', COPYSIGN],
     ] as const)('%s', async (name, rows) => {
       check(
         name,

@@ -31,7 +31,14 @@ describe.each([
 });
 
 test('the name by which a function of the library finds its kernels is its own', () => {
-  const rows = ['unary', 'binary', 'reductions'].flatMap((file) =>
+  const rows = [
+    'unary',
+    'trigonometry',
+    'float-classes',
+    'binary',
+    'comparisons',
+    'reductions',
+  ].flatMap((file) =>
     [
       ...read(`src/library/${file}.ts`).matchAll(/^export const (\w+) = \w+<.*>\(([^]*?)\);$/gm),
     ].map(([, name, row]) => ({
