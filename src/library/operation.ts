@@ -3,7 +3,7 @@
  * operations give when the operation is run. The run then queues kernels in order on its stream.
  * Temporary tensors are closed after them, as everything that a step makes and does not give.
  */
-import type { DType, KernelDTypeName, CoreDevice } from '../core/index.js';
+import type { DType, DTypeName, KernelDTypeName, CoreDevice } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { insteadOfComplex, isKernelDType } from '../ground/dtype.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
@@ -13,7 +13,7 @@ import type { Submitted } from '../ops/node.js';
 import type { Run } from '../ops/run.js';
 import { Tensor } from '../tensor/index.js';
 import { contiguous, numel } from '../tensor/layouts.js';
-import type { KernelTensor, Shape } from '../tensor/index.js';
+import type { AnyTensor, KernelTensor, Shape } from '../tensor/index.js';
 
 /** The tensors and launches of one run of an operation. */
 export class Work {
@@ -27,7 +27,7 @@ export class Work {
   }
 
   /** Allocates a contiguous result, which the caller of the operation closes. */
-  result<D extends KernelDTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
+  result<D extends DTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
     return this.alloc(dtype, shape);
   }
 
@@ -72,10 +72,7 @@ export class Work {
     return steps.submit(this.run);
   }
 
-  private alloc<D extends KernelDTypeName, S extends Shape>(
-    dtype: DType<D>,
-    shape: S,
-  ): Tensor<D, S> {
+  private alloc<D extends DTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
     this.allocates = true;
     return new Tensor<D, S>(this.run.alloc(dtype, numel(shape)), contiguous(shape), true);
   }
@@ -173,6 +170,23 @@ export function checkTensor(
   argument: string,
   value: unknown,
 ): asserts value is KernelTensor {
+  checkAnyTensor(name, argument, value);
+  const { dtype } = value;
+  if (!isKernelDType(dtype.name))
+    throw invalid(
+      argument,
+      `a Tensor of numbers that kernels compute with, for ${name}(…)`,
+      dtype.name,
+      insteadOfComplex(dtype),
+    );
+}
+
+/** @throws CudaArgumentError for what is no tensor, CudaDisposedError for a closed one */
+export function checkAnyTensor(
+  name: string,
+  argument: string,
+  value: unknown,
+): asserts value is AnyTensor {
   if (!(value instanceof Tensor)) {
     throw invalid(
       argument,
@@ -184,12 +198,4 @@ export function checkTensor(
     );
   }
   value.checkAlive();
-  const dtype = value.dtype as DType;
-  if (!isKernelDType(dtype.name))
-    throw invalid(
-      argument,
-      `a Tensor of numbers that kernels compute with, for ${name}(…)`,
-      dtype.name,
-      insteadOfComplex(dtype),
-    );
 }
