@@ -232,7 +232,7 @@ export interface ChosenFunction {
   readonly f: Usable;
 }
 
-/** Chooses a function by the dtype. @internal */
+/** Chooses a function by the dtype. */
 export class ByDType {
   readonly choose: (dtype: KernelDType) => ChosenFunction;
 
