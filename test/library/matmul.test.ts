@@ -469,6 +469,8 @@ onDevice(
             innerA: 0,
             outerB: 0,
             innerB: 0,
+            // Of grouped products; others do not read it.
+            ends: new Float32Array(1),
           },
           { grid: 4, sharedBytes: sharedBytesOf(plan) },
         );
