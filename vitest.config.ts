@@ -121,7 +121,11 @@ export default defineConfig(({ mode }) => {
           name: 'scaled',
           description: 'goes through fewer rows where ASYNC_CUDA_TEST_SCALE is below 1',
         },
-        { name: 'random', description: 'ASYNC_CUDA_TEST_SCALE times as many runs as it names' },
+        {
+          name: 'random',
+          description: 'ASYNC_CUDA_TEST_SCALE times as many runs as it names',
+          timeout: 300_000,
+        },
       ],
       ...(tagsFilter.length === 0 ? {} : { tagsFilter }),
       // test/random-runs.ts reads them. The seed of `npm test` is always the same: a change is

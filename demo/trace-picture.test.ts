@@ -47,28 +47,24 @@ test('overlap is counted as by looking at every microsecond', { tags: 'random' }
   );
 });
 
-test(
-  'several photographs at once overlap, and can be drawn',
-  { tags: 'thorough', timeout: 120_000 },
-  async () => {
-    await using device = await CoreDevice.open(deviceName);
-    const trace = (
-      await traceFrames(device, noise(300, 200), await loadTypeScriptKernels(device))
-    ).toJSON();
-    const spans = spansOf(trace);
-    expect([...new Set(spans.map(({ stream }) => stream))].sort()).toEqual(
-      [1, 2, 3, 4].flatMap((i) => [`frame ${i} A`, `frame ${i} B`]),
-    );
-    expect(spans.filter(({ kind }) => kind === 'kernel')).toHaveLength(4 * 7);
-    expect(spans.filter(({ kind }) => kind === 'upload')).toHaveLength(4 * 2);
-    expect(spans.filter(({ kind }) => kind === 'download')).toHaveLength(4 * 5);
-    expect(overlapOf(spans).overlapped).toBeGreaterThan(0);
-    const picture = drawTrace(trace, device.name);
-    // Every lane has the colour of kernels in it.
-    const rows = new Set(kernelPixels(picture).map((pixel) => Math.floor(pixel / picture.width)));
-    expect([...rows].filter((row) => !rows.has(row - 1))).toHaveLength(8 + 1);
-  },
-);
+test('several photographs at once overlap, and can be drawn', { tags: 'thorough' }, async () => {
+  await using device = await CoreDevice.open(deviceName);
+  const trace = (
+    await traceFrames(device, noise(300, 200), await loadTypeScriptKernels(device))
+  ).toJSON();
+  const spans = spansOf(trace);
+  expect([...new Set(spans.map(({ stream }) => stream))].sort()).toEqual(
+    [1, 2, 3, 4].flatMap((i) => [`frame ${i} A`, `frame ${i} B`]),
+  );
+  expect(spans.filter(({ kind }) => kind === 'kernel')).toHaveLength(4 * 7);
+  expect(spans.filter(({ kind }) => kind === 'upload')).toHaveLength(4 * 2);
+  expect(spans.filter(({ kind }) => kind === 'download')).toHaveLength(4 * 5);
+  expect(overlapOf(spans).overlapped).toBeGreaterThan(0);
+  const picture = drawTrace(trace, device.name);
+  // Every lane has the colour of kernels in it.
+  const rows = new Set(kernelPixels(picture).map((pixel) => Math.floor(pixel / picture.width)));
+  expect([...rows].filter((row) => !rows.has(row - 1))).toHaveLength(8 + 1);
+});
 
 test('spans shorter than a pixel are drawn, also beside longer ones', () => {
   // Whether there are short kernels, at a third of a pixel's distance, before and after a copy's

@@ -33,7 +33,7 @@ describe.each(tasks)('--task %s', (task, photograph, folder, labels, size, why) 
   test.skipIf(why !== undefined)(
     'starts, labels a photograph, loses no request on SIGTERM, and ends with ' +
       `0${why === undefined ? '' : ` (SKIPPED: ${why})`}`,
-    { tags: 'thorough', timeout: 120_000 },
+    { tags: 'thorough' },
     async () => {
       const child = spawn(
         process.execPath,

@@ -21,7 +21,7 @@ test.each([
     'a body of 2,000 strings',
     `__device__ void f() {\n${'  printf("\\"%d\\"", 1); // }\n'.repeat(2000)}}\n`,
   ],
-])('%s are no error, and hide no kernel', { tags: 'thorough', timeout: 120_000 }, (_, before) => {
+])('%s are no error, and hide no kernel', { tags: 'thorough' }, (_, before) => {
   const { read, errors } = readByTypes([`${before}\n${k('float* y, int n')}\n`]);
   expect(errors).toEqual([]);
   expect(read[0]!.open ? (read[0]!.kernels['k'] ?? 'any') : read[0]!.kernels['k']).toEqual(

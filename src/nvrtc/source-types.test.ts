@@ -286,7 +286,7 @@ const CASES: readonly (readonly [name: string, text: string, read: Read])[] = [
   ['nothing', '', { kernels: {}, open: false }],
 ];
 
-test('both read each case alike, as expected', { tags: 'thorough', timeout: 60_000 }, () => {
+test('both read each case alike, as expected', { tags: 'thorough' }, () => {
   const { read, errors } = readByTypes(CASES.map(([, text]) => text));
   expect(errors).toEqual([]);
   CASES.forEach(([name, text, meant], i) => {
@@ -295,7 +295,7 @@ test('both read each case alike, as expected', { tags: 'thorough', timeout: 60_0
   });
 });
 
-test('the kernels of the samples are read alike', { tags: 'thorough', timeout: 60_000 }, () => {
+test('the kernels of the samples are read alike', { tags: 'thorough' }, () => {
   const folder = new URL('../../test/samples/kernels/', import.meta.url);
   const texts = readdirSync(folder)
     .filter((file) => file.endsWith('.cu'))
@@ -397,48 +397,41 @@ const kernel = fc.record({
   ),
 });
 
-test(
-  'what is generated and printed in any layout is read by both',
-  { tags: 'random', timeout: 120_000 },
-  () => {
-    const texts: string[] = [];
-    const meant: Read[] = [];
-    fc.assert(
-      fc.property(
-        fc.array(kernel, { minLength: 1, maxLength: 3 }),
-        fc.boolean(),
-        (kernels, inBlock) => {
-          const printed = kernels
-            .map(
-              ({ parameters, lead, bounds, space, body }, i) =>
-                `${lead}${inBlock ? '' : 'extern "C" '}__global__ void ` +
-                `${bounds}kernel_${i}(` +
-                parameters.map(([type], j) => `${space}${type}p${j}`).join(',') +
-                `${space}) ${body}\n`,
-            )
-            .join('\n');
-          const text =
-            `#include <cuda_fp16.h>\ntypedef double Alias;\nstruct Pair {\n  float a; // first\n ` +
-            ` int b[4];\n};\n${inBlock ? `extern "C" {\n${printed}}\n` : printed}`;
-          texts.push(text);
-          meant.push({
-            kernels: Object.fromEntries(
-              kernels.map(({ parameters }, i) => [
-                `kernel_${i}`,
-                parameters.map(([, type]) => type),
-              ]),
-            ),
-            open: false,
-          });
-          expect(readAtRunTime(text)).toEqual(meant.at(-1));
-        },
-      ),
-      { numRuns: 120 },
-    );
-    const { read, errors } = readByTypes(texts);
-    expect(errors).toEqual([]);
-    texts.forEach((text, i) => {
-      expect({ text, ...read[i] }).toEqual({ text, ...meant[i] });
-    });
-  },
-);
+test('what is generated and printed in any layout is read by both', { tags: 'random' }, () => {
+  const texts: string[] = [];
+  const meant: Read[] = [];
+  fc.assert(
+    fc.property(
+      fc.array(kernel, { minLength: 1, maxLength: 3 }),
+      fc.boolean(),
+      (kernels, inBlock) => {
+        const printed = kernels
+          .map(
+            ({ parameters, lead, bounds, space, body }, i) =>
+              `${lead}${inBlock ? '' : 'extern "C" '}__global__ void ` +
+              `${bounds}kernel_${i}(` +
+              parameters.map(([type], j) => `${space}${type}p${j}`).join(',') +
+              `${space}) ${body}\n`,
+          )
+          .join('\n');
+        const text =
+          `#include <cuda_fp16.h>\ntypedef double Alias;\nstruct Pair {\n  float a; // first\n ` +
+          ` int b[4];\n};\n${inBlock ? `extern "C" {\n${printed}}\n` : printed}`;
+        texts.push(text);
+        meant.push({
+          kernels: Object.fromEntries(
+            kernels.map(({ parameters }, i) => [`kernel_${i}`, parameters.map(([, type]) => type)]),
+          ),
+          open: false,
+        });
+        expect(readAtRunTime(text)).toEqual(meant.at(-1));
+      },
+    ),
+    { numRuns: 120 },
+  );
+  const { read, errors } = readByTypes(texts);
+  expect(errors).toEqual([]);
+  texts.forEach((text, i) => {
+    expect({ text, ...read[i] }).toEqual({ text, ...meant[i] });
+  });
+});

@@ -81,7 +81,7 @@ describe.each([
 describe.skipIf(CopyCrew.open(koffiPath(), 4) === undefined)(
   'A crew whose helpers are loading',
   () => {
-    test('is closed at any time', { tags: 'thorough', timeout: 60_000 }, async () => {
+    test('is closed at any time', { tags: 'thorough' }, async () => {
       for (let i = 0; i < 25; i++) {
         const crew = CopyCrew.open(koffiPath(), 5)!;
         crew.start(SIZE);

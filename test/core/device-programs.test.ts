@@ -167,20 +167,16 @@ onPairs('Programs of two devices', (pair) => {
 
     const runs = 30;
 
-    test(
-      'small buffers: gives the sequential result',
-      { tags: 'random', timeout: 120_000 },
-      async () => {
-        await fc.assert(
-          fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) => check(steps, 16)),
-          { numRuns: runs },
-        );
-      },
-    );
+    test('small buffers: gives the sequential result', { tags: 'random' }, async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) => check(steps, 16)),
+        { numRuns: runs },
+      );
+    });
 
     test(
       'buffers that are copied in steps: gives the sequential result',
-      { tags: 'random', timeout: 120_000 },
+      { tags: 'random' },
       async () => {
         await fc.assert(
           fc.asyncProperty(fc.array(step, { maxLength: 25 }), (steps) => check(steps, 300_000)),
@@ -189,20 +185,16 @@ onPairs('Programs of two devices', (pair) => {
       },
     );
 
-    test(
-      'long programs: gives the sequential result',
-      { tags: 'random', timeout: 120_000 },
-      async () => {
-        await fc.assert(
-          fc.asyncProperty(fc.array(step, { minLength: 300, maxLength: 400 }), (steps) =>
-            check(
-              steps.filter(({ kind }) => kind !== 'delay'),
-              8,
-            ),
+    test('long programs: gives the sequential result', { tags: 'random' }, async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { minLength: 300, maxLength: 400 }), (steps) =>
+          check(
+            steps.filter(({ kind }) => kind !== 'delay'),
+            8,
           ),
-          { numRuns: Math.ceil(runs / 10) },
-        );
-      },
-    );
+        ),
+        { numRuns: Math.ceil(runs / 10) },
+      );
+    });
   });
 });

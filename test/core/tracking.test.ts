@@ -204,20 +204,16 @@ onDevice('Cross-stream tracking', (host) => {
 
   const runs = 200;
 
-  test(
-    'small buffers: any program gives the sequential result',
-    { tags: 'random', timeout: 120_000 },
-    async () => {
-      await fc.assert(
-        fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) => check(steps, 16)),
-        { numRuns: runs },
-      );
-    },
-  );
+  test('small buffers: any program gives the sequential result', { tags: 'random' }, async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60 }), (steps) => check(steps, 16)),
+      { numRuns: runs },
+    );
+  });
 
   test(
     'buffers that travel in slices: any program gives the sequential result',
-    { tags: 'random', timeout: 120_000 },
+    { tags: 'random' },
     async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(step, { maxLength: 25 }), (steps) => check(steps, 20_000)),
@@ -228,7 +224,7 @@ onDevice('Cross-stream tracking', (host) => {
 
   test(
     'long programs: more operations than a stream has events for',
-    { tags: 'random', timeout: 120_000 },
+    { tags: 'random' },
     async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 400, maxLength: 600 }), (steps) =>

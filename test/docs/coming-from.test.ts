@@ -113,7 +113,7 @@ test('each section has rows', () => {
     expect(all.filter((row) => row.section === section).length, section).toBeGreaterThan(8);
 });
 
-test('the rows compile', { tags: 'thorough', timeout: 120_000 }, async () => {
+test('the rows compile', { tags: 'thorough' }, async () => {
   const all = rows();
   const texts = Object.entries(contexts).map(([section, { before, around }], index) => ({
     path: `${folder.path}/section-${index}.mts`,

@@ -71,6 +71,6 @@ describe.each(running)('$path', ({ path, mine, file }) => {
   );
 });
 
-test('all of them compile', { tags: 'thorough', timeout: 120_000 }, () => {
+test('all of them compile', { tags: 'thorough' }, () => {
   expect(problemsOf(modules.map(({ file }) => `${folder.path}/${file}`))).toEqual([]);
 });

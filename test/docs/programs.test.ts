@@ -84,6 +84,6 @@ someOf(7, test)(programs)('$title: runs', async ({ file, prints }) => {
   expect(stderr).toBe('');
 });
 
-test('all of them compile', { tags: 'thorough', timeout: 60_000 }, () => {
+test('all of them compile', { tags: 'thorough' }, () => {
   expect(problemsOf(programs.map(({ file }) => `${folder.path}/${file}.mts`))).toEqual([]);
 });

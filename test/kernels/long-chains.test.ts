@@ -31,7 +31,7 @@ someOf(1, test)([199, 200, 201, 400, 2500, 3500])(
 
 test(
   'chains of mixed operators have the values that JavaScript gives them',
-  { tags: 'random', timeout: 60_000 },
+  { tags: 'random' },
   async () => {
     const operators = fc.array(
       fc.tuple(

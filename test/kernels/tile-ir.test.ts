@@ -42,7 +42,7 @@ describe.skipIf(!found)('assembled', () => {
   for (const [row, capability] of each)
     test(
       `${row.name} for compute capability ${capability.join('.')}`,
-      { tags: 'thorough', timeout: 120_000 },
+      { tags: 'thorough' },
       async () => {
         const path = await row.kernel('tileir').exportCubin(folder, { capability }, row.lengths);
         // ELF's magic.

@@ -220,7 +220,7 @@ onDevice('Convolution', (host) => {
     60_000,
   );
 
-  test('tiles of 128 results', { tags: 'thorough', timeout: 120_000 }, async () => {
+  test('tiles of 128 results', { tags: 'thorough' }, async () => {
     // There are enough pixels for such tiles to be chosen.
     await check({
       ...PLAIN,
@@ -247,7 +247,7 @@ onDevice('Convolution', (host) => {
     60_000,
   );
 
-  test('whatever the shape', { tags: 'random', timeout: 120_000 }, async () => {
+  test('whatever the shape', { tags: 'random' }, async () => {
     const pair = (least: number, most: number) =>
       fc.tuple(fc.integer({ min: least, max: most }), fc.integer({ min: least, max: most }));
     const shapes = fc.record({

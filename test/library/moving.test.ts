@@ -164,7 +164,7 @@ onDevice('Scans, transposed copies, indices, histograms', (host) => {
   // There are millions of elements, and the kernels are the same in each mode: one mode is enough.
   test.runIf(host.mode === 'worker')(
     'cumulative sums across groups of blocks, and groups of those',
-    { tags: 'thorough', timeout: 120_000 },
+    { tags: 'thorough' },
     async () => {
       const size = 2 * 1024 * 4096 + 4097;
       using ones = await device.ones(u8, [size]);

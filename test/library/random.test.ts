@@ -72,7 +72,7 @@ onDevice('Random numbers', (host) => {
     60_000,
   );
 
-  test('whatever the seed and the bounds', { tags: 'random', timeout: 60_000 }, async () => {
+  test('whatever the seed and the bounds', { tags: 'random' }, async () => {
     const bound = fc.float({ min: -1e6, max: 1e6, noNaN: true });
     await fc.assert(
       fc.asyncProperty(

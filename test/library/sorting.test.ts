@@ -116,7 +116,7 @@ onDevice(
       120_000,
     );
 
-    test('whatever the values are', { tags: 'random', timeout: 120_000 }, async () => {
+    test('whatever the values are', { tags: 'random' }, async () => {
       await fc.assert(
         fc.asyncProperty(
           fc.array(fc.float({ noDefaultInfinity: false }), { maxLength: 2500, size: 'max' }),
@@ -127,7 +127,7 @@ onDevice(
       );
     });
 
-    test('whatever the values of 64 bits are', { tags: 'thorough', timeout: 120_000 }, async () => {
+    test('whatever the values of 64 bits are', { tags: 'thorough' }, async () => {
       await fc.assert(
         fc.asyncProperty(
           fc.array(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), {
@@ -140,7 +140,7 @@ onDevice(
       );
     });
 
-    test('equal keys, and keys in order', { tags: 'thorough', timeout: 120_000 }, async () => {
+    test('equal keys, and keys in order', { tags: 'thorough' }, async () => {
       await check(u32, new Array<number>(4500).fill(7), false);
       await check(u32, range(4500), true);
       await check(
@@ -155,7 +155,7 @@ onDevice(
       );
     });
 
-    test('rows, other axes, views', { tags: 'thorough', timeout: 120_000 }, async () => {
+    test('rows, other axes, views', { tags: 'thorough' }, async () => {
       for (const [rows, count] of [
         [3000, 3],
         [300, 17],
@@ -229,38 +229,34 @@ onDevice(
       120_000,
     );
 
-    test(
-      'the first of rows and of other axes',
-      { tags: 'thorough', timeout: 120_000 },
-      async () => {
-        for (const dtype of [i8, u16, f16, bf16, f64, i64, bool] as DType[]) {
-          const values = valuesOf(dtype, 3 * 2600 * 2);
-          using x = (await device.tensor(
-            dtype,
-            values as number[],
-            [3, 2600, 2],
-          )) as unknown as KernelTensor;
-          const given = await plain(x);
-          using both = await topK(x, 7, { axis: 1 });
-          expect(both.values.shape).toEqual([3, 7, 2]);
-          const [found, at] = [await plain(both.values as KernelTensor), await plain(both.indices)];
-          for (const [row, inner] of [
-            [0, 0],
-            [1, 1],
-            [2, 0],
-          ] as const) {
-            const column = range(2600).map((i) => given[(row * 2600 + i) * 2 + inner]!);
-            const expected = order(column, true).slice(0, 7);
-            expect(range(7).map((i) => at[(row * 7 + i) * 2 + inner])).toEqual(expected);
-            expect(range(7).map((i) => found[(row * 7 + i) * 2 + inner])).toEqual(
-              expected.map((each) => column[each]!),
-            );
-          }
+    test('the first of rows and of other axes', { tags: 'thorough' }, async () => {
+      for (const dtype of [i8, u16, f16, bf16, f64, i64, bool] as DType[]) {
+        const values = valuesOf(dtype, 3 * 2600 * 2);
+        using x = (await device.tensor(
+          dtype,
+          values as number[],
+          [3, 2600, 2],
+        )) as unknown as KernelTensor;
+        const given = await plain(x);
+        using both = await topK(x, 7, { axis: 1 });
+        expect(both.values.shape).toEqual([3, 7, 2]);
+        const [found, at] = [await plain(both.values as KernelTensor), await plain(both.indices)];
+        for (const [row, inner] of [
+          [0, 0],
+          [1, 1],
+          [2, 0],
+        ] as const) {
+          const column = range(2600).map((i) => given[(row * 2600 + i) * 2 + inner]!);
+          const expected = order(column, true).slice(0, 7);
+          expect(range(7).map((i) => at[(row * 7 + i) * 2 + inner])).toEqual(expected);
+          expect(range(7).map((i) => found[(row * 7 + i) * 2 + inner])).toEqual(
+            expected.map((each) => column[each]!),
+          );
         }
-        using none = await topK(device.zeros(f32, [0, 4]), 2);
-        expect(none.indices.shape).toEqual([0, 2]);
-      },
-    );
+      }
+      using none = await topK(device.zeros(f32, [0, 4]), 2);
+      expect(none.indices.shape).toEqual([0, 2]);
+    });
 
     test('wrong arguments are refused', async () => {
       using x = await device.zeros(f32, [3, 4]);

@@ -446,7 +446,7 @@ describeWith('NVRTC', 'compile', () => {
       programs.forEach((program, i) => expect(program.ptx).toContain(`.entry f${i + 1}(`));
     });
 
-    test('does not keep the process alive', { tags: 'thorough', timeout: 60_000 }, async () => {
+    test('does not keep the process alive', { tags: 'thorough' }, async () => {
       const source = new URL('../../src/nvrtc/index.ts', import.meta.url).href;
       const program = `import { compile } from ${JSON.stringify(source)};
         await compile('extern "C" __global__ void f() {}', { cache: false });

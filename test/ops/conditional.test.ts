@@ -229,121 +229,117 @@ onDevice('operations that the device decides', (host) => {
       }
     });
 
-    test(
-      'random programs of them have the expected results',
-      { tags: 'random', timeout: 60_000 },
-      async () => {
-        type Program =
-          | { kind: 'add'; at: number; by: number }
-          | { kind: 'when'; on: number; then: Program[]; otherwise: Program[] | undefined }
-          | { kind: 'times'; on: number; body: Program[] }
-          | { kind: 'choose'; on: number; choices: Program[][] };
-        const { programs } = fc.letrec<{ programs: Program[]; step: Program }>((tie) => ({
-          programs: fc.array(tie('step'), { maxLength: 3, depthIdentifier: 'd' }),
-          step: fc.oneof(
-            { depthIdentifier: 'd', maxDepth: 2 },
-            fc.record({
-              kind: fc.constant('add' as const),
-              at: fc.nat(3),
-              by: fc.integer({ min: -2, max: 3 }),
-            }),
-            fc.record({
-              kind: fc.constant('when' as const),
-              on: fc.nat(3),
-              then: tie('programs'),
-              otherwise: fc.option(tie('programs'), { nil: undefined }),
-            }),
-            fc.record({
-              kind: fc.constant('times' as const),
-              on: fc.nat(3),
-              body: tie('programs'),
-            }),
-            fc.record({
-              kind: fc.constant('choose' as const),
-              on: fc.nat(3),
-              choices: fc.array(tie('programs'), { minLength: 1, maxLength: 3 }),
-            }),
-          ),
-        }));
-        /**
-         * The words as the program leaves them. A loop runs while the fifth word, which it sets to
-         * 2 and counts down, is not zero.
-         */
-        const interpret = (steps: Program[], words: number[]): void => {
-          for (const step of steps) {
-            if (step.kind === 'add') words[step.at]! += step.by;
-            else if (step.kind === 'when')
-              interpret(words[step.on] !== 0 ? step.then : (step.otherwise ?? []), words);
-            else if (step.kind === 'choose') interpret(step.choices[words[step.on]!] ?? [], words);
-            else {
-              for (words[4] = 2; words[4]! > 0;) {
-                words[4]! -= 1;
-                const left = words[4]!;
-                interpret(step.body, words);
-                words[4] = Math.min(left, words[4]!);
-              }
+    test('random programs of them have the expected results', { tags: 'random' }, async () => {
+      type Program =
+        | { kind: 'add'; at: number; by: number }
+        | { kind: 'when'; on: number; then: Program[]; otherwise: Program[] | undefined }
+        | { kind: 'times'; on: number; body: Program[] }
+        | { kind: 'choose'; on: number; choices: Program[][] };
+      const { programs } = fc.letrec<{ programs: Program[]; step: Program }>((tie) => ({
+        programs: fc.array(tie('step'), { maxLength: 3, depthIdentifier: 'd' }),
+        step: fc.oneof(
+          { depthIdentifier: 'd', maxDepth: 2 },
+          fc.record({
+            kind: fc.constant('add' as const),
+            at: fc.nat(3),
+            by: fc.integer({ min: -2, max: 3 }),
+          }),
+          fc.record({
+            kind: fc.constant('when' as const),
+            on: fc.nat(3),
+            then: tie('programs'),
+            otherwise: fc.option(tie('programs'), { nil: undefined }),
+          }),
+          fc.record({
+            kind: fc.constant('times' as const),
+            on: fc.nat(3),
+            body: tie('programs'),
+          }),
+          fc.record({
+            kind: fc.constant('choose' as const),
+            on: fc.nat(3),
+            choices: fc.array(tie('programs'), { minLength: 1, maxLength: 3 }),
+          }),
+        ),
+      }));
+      /**
+       * The words as the program leaves them. A loop runs while the fifth word, which it sets to
+       * 2 and counts down, is not zero.
+       */
+      const interpret = (steps: Program[], words: number[]): void => {
+        for (const step of steps) {
+          if (step.kind === 'add') words[step.at]! += step.by;
+          else if (step.kind === 'when')
+            interpret(words[step.on] !== 0 ? step.then : (step.otherwise ?? []), words);
+          else if (step.kind === 'choose') interpret(step.choices[words[step.on]!] ?? [], words);
+          else {
+            for (words[4] = 2; words[4]! > 0;) {
+              words[4]! -= 1;
+              const left = words[4]!;
+              interpret(step.body, words);
+              words[4] = Math.min(left, words[4]!);
             }
           }
-        };
-        const hasLoop = (steps: Program[]): boolean =>
-          steps.some(
-            (step) =>
-              step.kind === 'times' ||
-              (step.kind === 'when' && (hasLoop(step.then) || hasLoop(step.otherwise ?? []))) ||
-              (step.kind === 'choose' && step.choices.some(hasLoop)),
-          );
-        const build = (steps: Program[]): DeviceOp<unknown> =>
-          steps.reduce<DeviceOp<unknown>>(
-            (op, step) =>
-              op.andThen(() => {
-                if (step.kind === 'add') return add(step.at, step.by);
-                if (step.kind === 'when')
-                  return value(state).when(
-                    (x) => x.slice(step.on),
-                    () => build(step.then),
-                    step.otherwise && ((): DeviceOp<unknown> => build(step.otherwise!)),
-                  );
-                if (step.kind === 'choose')
-                  return value(state).choose(
-                    (x) => x.slice(step.on),
-                    step.choices.map((choice) => () => build(choice)),
-                  );
-                return at(4)
-                  .fill(2)
-                  .andThen(() =>
-                    value(state).repeatWhile(
-                      (x) => x.slice(4),
-                      () => add(4, -1).andThen(() => build(step.body)),
-                    ),
-                  );
-              }),
-            value<unknown>(undefined),
-          );
-        // A loop within a loop would reset its counter for ever: such programs are left out.
-        const nests = (steps: Program[]): boolean =>
-          steps.some((step) =>
-            step.kind === 'times'
-              ? hasLoop(step.body)
-              : step.kind === 'when'
-                ? nests(step.then) || nests(step.otherwise ?? [])
-                : step.kind === 'choose' && step.choices.some(nests),
-          );
-        await fc.assert(
-          fc.asyncProperty(
-            programs.filter((steps) => !nests(steps)),
-            fc.array(fc.integer({ min: -1, max: 3 }), { minLength: 4, maxLength: 4 }),
-            async (steps, start) => {
-              const expected = [...start, 0];
-              interpret(steps, expected);
-              await set(...start);
-              await run(build(steps));
-              expect(await read(4)).toEqual(expected.slice(0, 4));
-            },
-          ),
-          { numRuns: 25 },
+        }
+      };
+      const hasLoop = (steps: Program[]): boolean =>
+        steps.some(
+          (step) =>
+            step.kind === 'times' ||
+            (step.kind === 'when' && (hasLoop(step.then) || hasLoop(step.otherwise ?? []))) ||
+            (step.kind === 'choose' && step.choices.some(hasLoop)),
         );
-      },
-    );
+      const build = (steps: Program[]): DeviceOp<unknown> =>
+        steps.reduce<DeviceOp<unknown>>(
+          (op, step) =>
+            op.andThen(() => {
+              if (step.kind === 'add') return add(step.at, step.by);
+              if (step.kind === 'when')
+                return value(state).when(
+                  (x) => x.slice(step.on),
+                  () => build(step.then),
+                  step.otherwise && ((): DeviceOp<unknown> => build(step.otherwise!)),
+                );
+              if (step.kind === 'choose')
+                return value(state).choose(
+                  (x) => x.slice(step.on),
+                  step.choices.map((choice) => () => build(choice)),
+                );
+              return at(4)
+                .fill(2)
+                .andThen(() =>
+                  value(state).repeatWhile(
+                    (x) => x.slice(4),
+                    () => add(4, -1).andThen(() => build(step.body)),
+                  ),
+                );
+            }),
+          value<unknown>(undefined),
+        );
+      // A loop within a loop would reset its counter for ever: such programs are left out.
+      const nests = (steps: Program[]): boolean =>
+        steps.some((step) =>
+          step.kind === 'times'
+            ? hasLoop(step.body)
+            : step.kind === 'when'
+              ? nests(step.then) || nests(step.otherwise ?? [])
+              : step.kind === 'choose' && step.choices.some(nests),
+        );
+      await fc.assert(
+        fc.asyncProperty(
+          programs.filter((steps) => !nests(steps)),
+          fc.array(fc.integer({ min: -1, max: 3 }), { minLength: 4, maxLength: 4 }),
+          async (steps, start) => {
+            const expected = [...start, 0];
+            interpret(steps, expected);
+            await set(...start);
+            await run(build(steps));
+            expect(await read(4)).toEqual(expected.slice(0, 4));
+          },
+        ),
+        { numRuns: 25 },
+      );
+    });
 
     test('values that are not conditions are refused', async () => {
       using floats = await zeros(device(), f32, [1]);

@@ -96,15 +96,11 @@ describe.each(programs)('program $file', ({ file, prints }) => {
     },
   );
 
-  test.each(bundlers)(
-    'runs bundled by $name',
-    { tags: 'thorough', timeout: 120_000 },
-    async ({ name, bundle }) => {
-      const out = join(app.folder, 'bundled', name.replace(/\W+/g, '-'));
-      const bundled = await bundle(join(app.folder, file), out);
-      expect(await app.run(bundled)).toContain(prints);
-    },
-  );
+  test.each(bundlers)('runs bundled by $name', { tags: 'thorough' }, async ({ name, bundle }) => {
+    const out = join(app.folder, 'bundled', name.replace(/\W+/g, '-'));
+    const bundled = await bundle(join(app.folder, file), out);
+    expect(await app.run(bundled)).toContain(prints);
+  });
 });
 
 test(
@@ -147,7 +143,7 @@ const resolutions = [
 describe.each(compilers)('the declarations under TypeScript $version', ({ version, bin }) => {
   test.each(resolutions)(
     'with moduleResolution $moduleResolution',
-    { tags: 'thorough', timeout: 120_000 },
+    { tags: 'thorough' },
     async ({ module, moduleResolution }) => {
       await app.write(
         'entries.ts',

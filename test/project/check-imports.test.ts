@@ -77,7 +77,7 @@ async function check(files: Record<string, string>, withTypes = true): Promise<s
     .sort();
 }
 
-test('the command prints the violations and fails', { tags: 'thorough', timeout: 60_000 }, () => {
+test('the command prints the violations and fails', { tags: 'thorough' }, () => {
   const bin = fileURLToPath(
     new URL('../../node_modules/dependency-cruiser/bin/dependency-cruise.mjs', import.meta.url),
   );

@@ -309,7 +309,7 @@ describe.skipIf(whyNoStandIn !== undefined).each([
 
       test(
         'a hundred engines that are loaded, run and released leave nothing',
-        { tags: 'thorough', timeout: 120_000 },
+        { tags: 'thorough' },
         async () => {
           const x = tensor([1, 2, 3, 4], [2, 2]);
           standIn.rows(2);

@@ -61,7 +61,7 @@ describe.skipIf(whyNoOcr !== undefined)(
 
     test(
       "every line of the demo's photographs is read where it is, and nothing else",
-      { tags: 'thorough', timeout: 120_000 },
+      { tags: 'thorough' },
       async () => {
         const found = await reader.read(await readImages());
         let wrong = 0;
@@ -99,7 +99,7 @@ describe.skipIf(whyNoOcr !== undefined)(
 
     test(
       'a photograph has the same text alone and among others, also of other proportions',
-      { tags: 'thorough', timeout: 120_000 },
+      { tags: 'thorough' },
       async () => {
         const images = await readImages();
         const others = [
@@ -123,13 +123,13 @@ describe.skipIf(whyNoOcr !== undefined)(
       expect(await reader.read([])).toEqual([]);
     });
 
-    test('an operation that is run again reads again', { timeout: 60_000 }, async () => {
+    test('an operation that is run again reads again', async () => {
       const reading = reader.read([sign('again')]);
       expect((await reading).map(textsOf)).toEqual([['again']]);
       expect((await reading).map(textsOf)).toEqual([['again']]);
     });
 
-    test('nothing is kept on the device', { tags: 'thorough', timeout: 60_000 }, async () => {
+    test('nothing is kept on the device', { tags: 'thorough' }, async () => {
       const images = await readImages();
       await reader.read(images);
       const before = (await device.stats()).memory.inUse;

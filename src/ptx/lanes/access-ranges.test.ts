@@ -296,7 +296,7 @@ function run(source: string, { start, accesses, guards }: Kernel, size: number, 
 
 it(
   'units that go through memory in even steps do what their threads do',
-  { tags: 'random', timeout: 120_000 },
+  { tags: 'random' },
   () => {
     const statuses = new Set<number>();
     fc.assert(

@@ -12,7 +12,7 @@ const RUNS = 150;
 describe('lanes', () => {
   it(
     'blame the thread, the line and the address that the scalar back end blames',
-    { tags: 'random', timeout: 120_000 },
+    { tags: 'random' },
     () => {
       const bad = fc.record({
         part: fc.nat(3),

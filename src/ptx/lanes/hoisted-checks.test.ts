@@ -271,7 +271,7 @@ function run(
 
 it(
   'addresses that several blocks go through, which are checked where they are computed',
-  { tags: 'random', timeout: 120_000 },
+  { tags: 'random' },
   () => {
     const statuses = new Set<number>();
     fc.assert(

@@ -46,28 +46,24 @@ describe('lanes', () => {
     );
   }
 
-  it(
-    'give them where values differ by literals from thread to thread',
-    { tags: 'random', timeout: 120_000 },
-    () => {
-      fc.assert(
-        fc.property(differing, fc.constantFrom(...SHAPES), (made, block) => {
-          const source = kernel(made as Parameters<typeof kernel>[0]);
-          const [scalar, lanes] = [false, true].map((simd) =>
-            run(source, block, { simd, relaxedFma: true }),
-          ) as [ReturnType<typeof run>, ReturnType<typeof run>];
-          expect(lanes.status).toBe(scalar.status);
-          expect(differences(lanes.out, scalar.out), source).toEqual([]);
-        }),
-        { numRuns: RUNS },
-      );
-    },
-  );
+  it('give them where values differ by literals from thread to thread', { tags: 'random' }, () => {
+    fc.assert(
+      fc.property(differing, fc.constantFrom(...SHAPES), (made, block) => {
+        const source = kernel(made as Parameters<typeof kernel>[0]);
+        const [scalar, lanes] = [false, true].map((simd) =>
+          run(source, block, { simd, relaxedFma: true }),
+        ) as [ReturnType<typeof run>, ReturnType<typeof run>];
+        expect(lanes.status).toBe(scalar.status);
+        expect(differences(lanes.out, scalar.out), source).toEqual([]);
+      }),
+      { numRuns: RUNS },
+    );
+  });
 
   it(
     'give them where units mostly stay together: tiles between barriers, with guards at the ' +
       'edge',
-    { tags: 'random', timeout: 120_000 },
+    { tags: 'random' },
     () => {
       const text = (nodes: readonly string[]): string => nodes.join('\n');
       const edge = fc.constantFrom(4, 8, 13, 16, 20, 32, 50, 64, 1000);
@@ -171,7 +167,7 @@ describe('lanes', () => {
     },
   );
 
-  it('do the same whatever the fuel', { tags: 'random', timeout: 120_000 }, () => {
+  it('do the same whatever the fuel', { tags: 'random' }, () => {
     fc.assert(
       fc.property(
         program,

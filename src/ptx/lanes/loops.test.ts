@@ -301,7 +301,7 @@ function run(
 it(
   'loops through memory in even steps are what they are thread by thread, to their ends and ' +
     'past them',
-  { tags: 'random', timeout: 120_000 },
+  { tags: 'random' },
   () => {
     const seen = { done: 0, faults: 0 };
     fc.assert(

@@ -48,25 +48,17 @@ describe('passes of the vector back end', () => {
   // The two tests below switch all of them off, and several at random.
   someOf(6, it)(SWITCHES)(
     "give single threads' results without '%s'",
-    { tags: 'random', timeout: 60_000 },
+    { tags: 'random' },
     (name) => {
       compare(program, fc.constant([name]));
     },
   );
 
-  it(
-    "give single threads' results without several of them",
-    { tags: 'random', timeout: 120_000 },
-    () => {
-      compare(fc.oneof(program, differing), fc.subarray([...SWITCHES]));
-    },
-  );
+  it("give single threads' results without several of them", { tags: 'random' }, () => {
+    compare(fc.oneof(program, differing), fc.subarray([...SWITCHES]));
+  });
 
-  it(
-    "give single threads' results without any of them",
-    { tags: 'random', timeout: 60_000 },
-    () => {
-      compare(program, fc.constant(SWITCHES));
-    },
-  );
+  it("give single threads' results without any of them", { tags: 'random' }, () => {
+    compare(program, fc.constant(SWITCHES));
+  });
 });

@@ -259,7 +259,7 @@ function run(
 
 it(
   'blocks that touch their rows before they begin do what their threads do',
-  { tags: 'random', timeout: 120_000 },
+  { tags: 'random' },
   () => {
     const statuses = new Set<number>();
     const prefetching = new Set<boolean>();

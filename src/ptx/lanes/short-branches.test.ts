@@ -11,76 +11,73 @@ import { differences, input, run } from './random-programs.test-support.js';
 const RUNS = 150;
 
 describe('lanes', () => {
-  it(
-    'run short sides of branches for those threads only',
-    { tags: 'random', timeout: 120_000 },
-    () => {
-      const guard = fc.constantFrom(
-        // The predicate is known at compile time, the same within a few threads, or neither.
-        'setp.ne.u32 %p, %lane, 0;',
-        'setp.eq.u32 %p, %lane, 5;',
-        'setp.gt.u32 %p, %lane, 29;',
-        'setp.ge.s32 %p, %t, 7;',
-        'setp.lt.u32 %p, %t, %n;',
-        'setp.hi.u32 %p, %t, 41;',
-        'setp.gt.u32 %p, %r0, 0x70000000;',
-        'setp.eq.u32 %p, %odd, 1;',
-        'setp.lt.u32 %p, %t, 0;',
-        'setp.ge.u32 %p, %t, 0;',
-      );
-      const inside = fc.constantFrom(
-        // Places that several threads write have a number each, in place of W.
-        'st.shared.u32 [%own], %r1;',
-        'st.shared.u32 [%warp+W], %r0;',
-        'st.shared.u32 [cells+3328+W], %r0;',
-        'st.shared.f32 [%warp+W], %f0;',
-        'st.shared.u8 [%warp+W], %r1;',
-        'st.global.v2.u32 [%mine], {%r0, %r1};',
-        'st.global.u64 [%mine+2048], %d;',
-        'ld.shared.u32 %r1, [%own];',
-        'ld.shared.u32 %r1, [cells+3072];',
-        'ld.global.u32 %r0, [%mine+4];',
-        'ld.global.f32 %f0, [%mine];',
-        'ld.global.u32 %r3, [%in+8];',
-        'add.u32 %x, %r0, 77; xor.b32 %x, %x, %r1; st.shared.u32 [%own+1024], %x;',
-        'add.u32 %r1, %r1, %r0;',
-        'mov.u32 %r1, 9;',
-        'mul.f32 %f0, %f0, 0f3F000000;',
-        'mov.u32 %r3, %ntid.x;',
-        'add.u32 %r2, %t, 3;',
-        'add.u32 %y, %own, 1024; ld.shared.u32 %x, [%y]; add.u32 %r0, %r0, %x;',
-        'mov.pred %q, %third;',
-        'cvt.u64.u32 %d, %r1;',
-        '@%q add.u32 %r1, %r1, 5;',
-        'atom.shared.add.u32 %r0, [%own], 3;',
-      );
-      const side = fc.record({
-        guard,
-        inside: fc.array(inside, { minLength: 1, maxLength: 4 }),
-        negated: fc.boolean(),
-        waits: fc.boolean(),
-      });
-      fc.assert(
-        fc.property(
-          fc.array(side, { minLength: 1, maxLength: 5 }),
-          fc.constantFrom<Dimensions>([64], [32], [40], [256], [16, 4]),
-          fc.boolean(),
-          (sides, block, loops) => {
-            const text = sides
-              .map(({ guard, inside, negated, waits }, index) => {
-                const lines = inside.map((line, at) =>
-                  line.replace('W', String(16 * index + 4 * at)),
-                );
-                return (
-                  `${guard} @${negated ? '!' : ''}%p bra S${index}; ${lines.join(' ')} ` +
-                  `S${index}: ${waits ? 'bar.sync 0;' : ''}`
-                );
-              })
-              .join('\n');
-            const source = kernelText(
-              'k',
-              '.param .u64 in, .param .u64 out',
-              `.reg .b64 %in, %out, %mine, %o, %d, %from;
+  it('run short sides of branches for those threads only', { tags: 'random' }, () => {
+    const guard = fc.constantFrom(
+      // The predicate is known at compile time, the same within a few threads, or neither.
+      'setp.ne.u32 %p, %lane, 0;',
+      'setp.eq.u32 %p, %lane, 5;',
+      'setp.gt.u32 %p, %lane, 29;',
+      'setp.ge.s32 %p, %t, 7;',
+      'setp.lt.u32 %p, %t, %n;',
+      'setp.hi.u32 %p, %t, 41;',
+      'setp.gt.u32 %p, %r0, 0x70000000;',
+      'setp.eq.u32 %p, %odd, 1;',
+      'setp.lt.u32 %p, %t, 0;',
+      'setp.ge.u32 %p, %t, 0;',
+    );
+    const inside = fc.constantFrom(
+      // Places that several threads write have a number each, in place of W.
+      'st.shared.u32 [%own], %r1;',
+      'st.shared.u32 [%warp+W], %r0;',
+      'st.shared.u32 [cells+3328+W], %r0;',
+      'st.shared.f32 [%warp+W], %f0;',
+      'st.shared.u8 [%warp+W], %r1;',
+      'st.global.v2.u32 [%mine], {%r0, %r1};',
+      'st.global.u64 [%mine+2048], %d;',
+      'ld.shared.u32 %r1, [%own];',
+      'ld.shared.u32 %r1, [cells+3072];',
+      'ld.global.u32 %r0, [%mine+4];',
+      'ld.global.f32 %f0, [%mine];',
+      'ld.global.u32 %r3, [%in+8];',
+      'add.u32 %x, %r0, 77; xor.b32 %x, %x, %r1; st.shared.u32 [%own+1024], %x;',
+      'add.u32 %r1, %r1, %r0;',
+      'mov.u32 %r1, 9;',
+      'mul.f32 %f0, %f0, 0f3F000000;',
+      'mov.u32 %r3, %ntid.x;',
+      'add.u32 %r2, %t, 3;',
+      'add.u32 %y, %own, 1024; ld.shared.u32 %x, [%y]; add.u32 %r0, %r0, %x;',
+      'mov.pred %q, %third;',
+      'cvt.u64.u32 %d, %r1;',
+      '@%q add.u32 %r1, %r1, 5;',
+      'atom.shared.add.u32 %r0, [%own], 3;',
+    );
+    const side = fc.record({
+      guard,
+      inside: fc.array(inside, { minLength: 1, maxLength: 4 }),
+      negated: fc.boolean(),
+      waits: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(
+        fc.array(side, { minLength: 1, maxLength: 5 }),
+        fc.constantFrom<Dimensions>([64], [32], [40], [256], [16, 4]),
+        fc.boolean(),
+        (sides, block, loops) => {
+          const text = sides
+            .map(({ guard, inside, negated, waits }, index) => {
+              const lines = inside.map((line, at) =>
+                line.replace('W', String(16 * index + 4 * at)),
+              );
+              return (
+                `${guard} @${negated ? '!' : ''}%p bra S${index}; ${lines.join(' ')} ` +
+                `S${index}: ${waits ? 'bar.sync 0;' : ''}`
+              );
+            })
+            .join('\n');
+          const source = kernelText(
+            'k',
+            '.param .u64 in, .param .u64 out',
+            `.reg .b64 %in, %out, %mine, %o, %d, %from;
                 .reg .b32 %t, %x, %y, %lane, %odd, %n, %own, %own2, %own4, %base, %tx, %row,
                 %row128, %warp, %r<5>, %i; .reg .f32 %f0; .reg .pred %p, %q, %third, %more;
                 .shared .align 16 .b8 cells[3456];
@@ -108,18 +105,17 @@ describe('lanes', () => {
         ld.shared.u32 %x, [%y]; st.global.u32 [%o+40], %x; and.b32 %x, %t, 31;
         mov.u32 %y, cells; mad.lo.u32 %y, %x, 4, %y; ld.shared.u32 %x, [%y+3328];
         st.global.u32 [%o+44], %x; ret;`,
-            );
-            const [scalar, lanes] = [false, true].map((simd) =>
-              run(source, block, { simd, relaxedFma: true }),
-            ) as [ReturnType<typeof run>, ReturnType<typeof run>];
-            expect(lanes.status, source).toBe(scalar.status);
-            expect(differences(lanes.out, scalar.out), source).toEqual([]);
-          },
-        ),
-        { numRuns: RUNS },
-      );
-    },
-  );
+          );
+          const [scalar, lanes] = [false, true].map((simd) =>
+            run(source, block, { simd, relaxedFma: true }),
+          ) as [ReturnType<typeof run>, ReturnType<typeof run>];
+          expect(lanes.status, source).toBe(scalar.status);
+          expect(differences(lanes.out, scalar.out), source).toEqual([]);
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  });
 
   // A warp's sum is stored to a place of its warp.
   it.each([

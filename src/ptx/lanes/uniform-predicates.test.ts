@@ -116,25 +116,21 @@ function run(
   return { width: grid.width('k', launch), status, out: [...out.view] };
 }
 
-it(
-  'units take branches as their threads do, wherever the values lie',
-  { tags: 'random', timeout: 120_000 },
-  () => {
-    fc.assert(
-      fc.property(
-        fc.array(comparison, { minLength: 1, maxLength: 3 }),
-        fc.constantFrom(...SHAPES),
-        fc.boolean(),
-        (comparisons, block, loops) => {
-          const source = text(comparisons, loops);
-          const scalar = run(source, comparisons, block, false);
-          const lanes = run(source, comparisons, block, true);
-          expect(lanes.width).toBeGreaterThan(1);
-          expect([scalar.status, lanes.status]).toEqual([STATUS.done, STATUS.done]);
-          expect(lanes.out, source).toEqual(scalar.out);
-        },
-      ),
-      { numRuns: 400 },
-    );
-  },
-);
+it('units take branches as their threads do, wherever the values lie', { tags: 'random' }, () => {
+  fc.assert(
+    fc.property(
+      fc.array(comparison, { minLength: 1, maxLength: 3 }),
+      fc.constantFrom(...SHAPES),
+      fc.boolean(),
+      (comparisons, block, loops) => {
+        const source = text(comparisons, loops);
+        const scalar = run(source, comparisons, block, false);
+        const lanes = run(source, comparisons, block, true);
+        expect(lanes.width).toBeGreaterThan(1);
+        expect([scalar.status, lanes.status]).toEqual([STATUS.done, STATUS.done]);
+        expect(lanes.out, source).toEqual(scalar.out);
+      },
+    ),
+    { numRuns: 400 },
+  );
+});

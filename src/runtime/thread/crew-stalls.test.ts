@@ -133,7 +133,7 @@ someOf(1, describe)([2, 1, 3])('grids that hang, with %i workers', (workers) => 
     ['a fence', 'membar.gl; ld.volatile.global.u32 %r10, [%rd0];'],
   ])(
     'a thousand blocks, which take longer for a turn each than a tenth of the limit: %s',
-    { tags: 'thorough', timeout: 60_000 },
+    { tags: 'thorough' },
     (_, poll) => {
       const device = hanging();
       const flag = device.array(Int32Array, 1);

@@ -126,37 +126,33 @@ function wantedOf(
   });
 }
 
-test.each([1, 3])(
-  'any number of turns, with %i workers',
-  { tags: 'random', timeout: 120_000 },
-  (workers) => {
-    fc.assert(
-      fc.property(shapes, (shape) => {
-        const { blocks, threads, turns, more, seed } = shape;
-        const device = new CrewDevice(workers, {}, { lanes: 'all', memoryBytes: 2 ** 24 });
-        try {
-          const count = Math.max(0, blocks * threads * turns + more);
-          const words = device.array(Uint32Array, Math.max(1, count));
-          let state = seed | 1;
-          for (let i = 0; i < count; i++) {
-            state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-            words.view[i] = state % 67 === 0 ? LAST : state >>> 22;
-          }
-          const wanted = wantedOf(shape, words.view.slice(0, count));
-          const sums = device.array(Uint32Array, blocks * threads);
-          device.launch(
-            device.kernel(textOf(shape), 'sums'),
-            [blocks],
-            [threads],
-            [[words.at], [sums.at], count],
-          );
-          device.finish();
-          expect([...sums.view]).toEqual(wanted);
-        } finally {
-          device.close();
+test.each([1, 3])('any number of turns, with %i workers', { tags: 'random' }, (workers) => {
+  fc.assert(
+    fc.property(shapes, (shape) => {
+      const { blocks, threads, turns, more, seed } = shape;
+      const device = new CrewDevice(workers, {}, { lanes: 'all', memoryBytes: 2 ** 24 });
+      try {
+        const count = Math.max(0, blocks * threads * turns + more);
+        const words = device.array(Uint32Array, Math.max(1, count));
+        let state = seed | 1;
+        for (let i = 0; i < count; i++) {
+          state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+          words.view[i] = state % 67 === 0 ? LAST : state >>> 22;
         }
-      }),
-      { numRuns: 60 },
-    );
-  },
-);
+        const wanted = wantedOf(shape, words.view.slice(0, count));
+        const sums = device.array(Uint32Array, blocks * threads);
+        device.launch(
+          device.kernel(textOf(shape), 'sums'),
+          [blocks],
+          [threads],
+          [[words.at], [sums.at], count],
+        );
+        device.finish();
+        expect([...sums.view]).toEqual(wanted);
+      } finally {
+        device.close();
+      }
+    }),
+    { numRuns: 60 },
+  );
+});

@@ -39,7 +39,7 @@ for (const one of CASES) {
 }
 
 describe.each([...families])('%s', (_, cases) => {
-  test('with relaxed SIMD where there is one', { tags: 'random', timeout: 120_000 }, () => {
+  test('with relaxed SIMD where there is one', { tags: 'random' }, () => {
     expect(
       cases
         .map((one) => evaluate(one, {}))
@@ -48,7 +48,7 @@ describe.each([...families])('%s', (_, cases) => {
     ).toEqual([]);
   });
   if (FORMATS[cases[0]!.result])
-    test('with canonical NaNs', { tags: 'random', timeout: 120_000 }, () => {
+    test('with canonical NaNs', { tags: 'random' }, () => {
       // A conversion of a type to itself without any modifier is a move.
       const complaints = scaledRows(
         cases.filter(({ instruction }) => !/^cvt\.(\w+)\.\1$/.test(instruction)),
@@ -60,7 +60,7 @@ describe.each([...families])('%s', (_, cases) => {
     });
   if (cases.some(({ instruction }) => /^(mul|fma)\.rn\.ftz\.f32$/.test(instruction))) {
     // Vector lanes flush rounded results with code of their own.
-    test('in vector lanes', { tags: 'random', timeout: 120_000 }, () => {
+    test('in vector lanes', { tags: 'random' }, () => {
       expect(
         new Grid(kernelOf(cases[0]!), { simd: true }).width(KERNEL, { grid: [1], block: [BLOCK] }),
       ).toBeGreaterThan(1);
@@ -79,7 +79,7 @@ describe.each([...families])('%s', (_, cases) => {
     });
   }
   if (cases[0]!.instruction.startsWith('fma')) {
-    test('without', { tags: 'random', timeout: 120_000 }, () => {
+    test('without', { tags: 'random' }, () => {
       expect(
         cases
           .map((one) => evaluate(one, { relaxedFma: false }))
