@@ -67,7 +67,9 @@ import type {
   TileWith,
 } from './tile-types.js';
 import { fittingAxes, productForm, productIn } from './tile-products.js';
-import type { FoundProduct, ProductLaunch } from './tile-products.js';
+import type { FoundProduct, NamedCuts, ProductLaunch } from './tile-products.js';
+import { chainForm, chainIn, fittingChain } from './tile-chains.js';
+import type { FoundChain } from './tile-chains.js';
 import type { TileWalk } from './tile-walk.js';
 import { tune } from './tuning.js';
 import type { ShapedTuneOptions, ShapedTuning, Tunable } from './tuning.js';
@@ -275,6 +277,12 @@ interface BroadcastShapes extends ShapesTogether {
   readonly shape: Shape;
 }
 
+/** The products of a body that tensor cores may compute: one, or two of one loop. */
+interface FoundProducts {
+  readonly product: FoundProduct | undefined;
+  readonly chain: FoundChain | undefined;
+}
+
 /** The definition that the callable function refers to. */
 class DefinedTiles
   extends ShapedKernel<Together>
@@ -284,8 +292,8 @@ class DefinedTiles
   private readonly uses: UsedByName;
   private readonly cutting: Cutting;
   private readonly forms = new LeastRecent<Defined>(FORMS);
-  /** The product in the body's text: null until it is looked for. */
-  private knownProduct: FoundProduct | undefined | null = null;
+  /** The products in the body's text, once they are looked for. */
+  private knownProducts: FoundProducts | undefined;
 
   constructor(
     parameters: readonly Parameter[],
@@ -303,12 +311,27 @@ class DefinedTiles
     return this.definition.name;
   }
 
-  private get product(): FoundProduct | undefined {
+  private get found(): FoundProducts {
     const { tensors } = this.cutting.cuts;
-    if (this.knownProduct === null)
-      this.knownProduct =
-        tensors === undefined ? undefined : productIn(this.definition.text, Object.keys(tensors));
-    return this.knownProduct;
+    if (this.knownProducts === undefined) {
+      const names = tensors && Object.keys(tensors);
+      const product = names && productIn(this.definition.text, names);
+      const chain =
+        product === undefined && names ? chainIn(this.definition.text, names) : undefined;
+      this.knownProducts = { product, chain };
+    }
+    return this.knownProducts;
+  }
+
+  /** The walk, with tiles for a product that tensor cores could compute, and do not. */
+  private fitting(cuts: TileCuts, walk: TileWalk, tensors: readonly GivenTensor[]): TileWalk {
+    const { product, chain } = this.found;
+    if (!isNamed(cuts)) return walk;
+    if (product !== undefined)
+      return { ...walk, axes: fittingAxes(product, cuts, walk.axes, tensors) };
+    return chain === undefined
+      ? walk
+      : { ...walk, axes: fittingChain(chain, cuts, walk.axes, tensors) };
   }
 
   get sourceKey(): string {
@@ -379,10 +402,7 @@ class DefinedTiles
       return this.tileIrLaunchOf(asCut, tensors, maxGrid[0]!, index);
     const found = this.productOf(cuts, asCut, tensors, device, index);
     const product = typeof found === 'object' ? found : undefined;
-    const walk =
-      product === undefined && this.product !== undefined && isNamed(cuts)
-        ? { ...asCut, axes: fittingAxes(this.product, cuts, asCut.axes, tensors) }
-        : asCut;
+    const walk = product === undefined ? this.fitting(cuts, asCut, tensors) : asCut;
     const threads =
       product !== undefined
         ? product.form
@@ -422,7 +442,9 @@ class DefinedTiles
       products:
         found === undefined
           ? []
-          : [typeof found === 'string' ? `${this.sumsOf(tensors)}: ${found}` : found.instruction],
+          : typeof found === 'string'
+            ? [`${this.sumsOf(tensors)}: ${found}`]
+            : found.instructions,
       extra: Object.fromEntries(extraNames(form).map((each) => [each, known[each]!])),
     };
   }
@@ -471,16 +493,19 @@ class DefinedTiles
     index: 'i32' | 'i64',
   ): ProductLaunch | string | undefined {
     if (!/\bdot\s*\(/.test(this.definition.text)) return undefined;
-    if (this.product === undefined || !isNamed(cuts))
+    const { product, chain } = this.found;
+    if (!isNamed(cuts) || (product === undefined && chain === undefined))
       return 'it is not all of its loop, a factor is used elsewhere, or the body reduces tiles';
     if (device === undefined) return 'the kernel is simulated';
     if (index === 'i64') return 'a tensor has 2^31 elements or more';
-    return productForm(this.product, cuts, walk, tensors, device);
+    return product !== undefined
+      ? productForm(product, cuts, walk, tensors, device)
+      : chainForm(chain!, cuts, walk, tensors, device);
   }
 
   /** What products are summed in without tensor cores, for reports. */
   private sumsOf(tensors: readonly GivenTensor[]): string {
-    const { left, right } = this.product ?? {};
+    const { left, right } = this.found.product ?? {};
     const factors = tensors.filter(({ name, written }) =>
       left === undefined ? !written : name === left.name || name === right!.name,
     );
@@ -661,7 +686,5 @@ function blocksOf(
     'Take larger tiles.',
   );
 }
-
-type NamedCuts = TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> };
 
 const isNamed = (cuts: TileCuts): cuts is NamedCuts => cuts.tensors !== undefined;

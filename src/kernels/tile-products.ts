@@ -66,14 +66,14 @@ const LOOP = new RegExp(
     String.raw`${PRECISION},?\s*\)(\s*;?\s*)`,
 );
 /** The parameters' names; bundlers write `{ a: a2 }` for those that the scope around it has. */
-const PARAMETERS =
+export const PARAMETERS =
   /^\s*(?:function\s*[\w$]*\s*)?\(\s*\{([\s\w$,:]*)\}\s*,\s*(?:([\w$]+)|\{([\s\w$,:]*)\})\s*\)/;
 const STORE = /^\s*\.\s*store\s*\(/;
 const REDUCTIONS = ['sum', 'max', 'min', 'mean'];
-const COMMENTS = /("[^"\n]*"|'[^'\n]*'|`[^`]*`)|\/\*[\s\S]*?\*\/|\/\/[^\n]*/g;
+export const COMMENTS = /("[^"\n]*"|'[^'\n]*'|`[^`]*`)|\/\*[\s\S]*?\*\/|\/\/[^\n]*/g;
 
 /** Names in a pattern, by those that the body gives them. */
-const namesIn = (pattern: string): Map<string, string> =>
+export const namesIn = (pattern: string): Map<string, string> =>
   new Map(
     pattern
       .split(',')
@@ -84,7 +84,7 @@ const namesIn = (pattern: string): Map<string, string> =>
       }),
   );
 
-const named = (name: string): RegExp =>
+export const named = (name: string): RegExp =>
   new RegExp(String.raw`(?<![\w$.])${name.replaceAll('$', String.raw`\$`)}(?![\w$])`);
 
 /**
@@ -126,7 +126,7 @@ export function productIn(given: string, tensors: readonly string[]): FoundProdu
 }
 
 /** The names of what the rest of a body uses for one store only, by their local names. */
-function storedOnce(rest: string, locals: ReadonlyMap<string, string>): string[] {
+export function storedOnce(rest: string, locals: ReadonlyMap<string, string>): string[] {
   if (/\b(?:for|while|do)\b/.test(rest)) return [];
   return [...locals].flatMap(([local, name]) => {
     const [use, ...others] = rest.split(named(local));
@@ -156,18 +156,18 @@ function exchanges(rest: string, tile: string | undefined, members: string): boo
 }
 
 /** Rows of a warp group, and groups that multiply in a block, at most. */
-const GROUP_ROWS = 64;
+export const GROUP_ROWS = 64;
 const MOST_GROUPS = 2;
 /** Columns of a tile. A thread has registers for 64 sums of a step beside 64 of all. */
 const COLUMNS = [64, 128, 192, 256];
 const COLUMNS_BY_STEPS = [64, 128];
 /** Sums of a warp. */
 const MOST_SUMS = 128 * 32;
-const MOST_STAGES = 6;
+export const MOST_STAGES = 6;
 /** Bytes of shared memory that mbarriers and alignment take beside the factors. */
-const BESIDE = 2048;
+export const BESIDE = 2048;
 /** Bytes for the parts of a tile that a warp group's tensor copies write. */
-const COPIED_BYTES = PARTS * PART_LINES * LINE_BYTES;
+export const COPIED_BYTES = PARTS * PART_LINES * LINE_BYTES;
 
 /** A kernel whose product tensor cores compute, and its launch. */
 export interface ProductLaunch {
@@ -181,15 +181,15 @@ export interface ProductLaunch {
   readonly layouts: TileWalk['layouts'];
   /** Strides of factors that are runs, by the names of the parameters. */
   readonly strides: Readonly<Record<string, number>>;
-  /** The instruction, for reports. */
-  readonly instruction: string;
+  /** The instruction of each product, for reports. */
+  readonly instructions: readonly string[];
 }
 
 /** Threads of a block that copy. */
-const COPYING_THREADS = 128;
+export const COPYING_THREADS = 128;
 
 /** A factor as its instruction takes it, with the tensor's layout by rows. */
-interface Factor extends ProductFactor {
+export interface Factor extends ProductFactor {
   readonly layout: Layout;
   /** Whether its last two axes are exchanged, as the product takes it from memory. */
   readonly isExchanged: boolean;
@@ -199,7 +199,7 @@ interface Factor extends ProductFactor {
  * A factor by the order of its elements in memory: a tensor whose columns are adjacent is the
  * transpose of one whose rows are.
  */
-function inMemory({ name, turned }: FactorForm, { layout, dtype }: GivenTensor): Factor {
+export function inMemory({ name, turned }: FactorForm, { layout, dtype }: GivenTensor): Factor {
   const { shape, strides, offset } = layout;
   const isRun = (axis: -1 | -2): boolean => shape.at(axis) === 1 || strides.at(axis) === 1;
   if (isRun(-1) || !isRun(-2)) return { name, turned, storage: dtype, layout, isExchanged: false };
@@ -234,7 +234,7 @@ function notByDtype(
 }
 
 /** The compute capability of warp groups, and of no other. */
-const HOPPER = 90;
+export const HOPPER = 90;
 /** The least compute capability whose warps multiply a dtype. */
 const BY_WARPS: Readonly<Partial<Record<KernelDTypeName, number>>> = {
   f16: 80,
@@ -273,7 +273,7 @@ function axesOfProduct(
   return { rows, columns, summed };
 }
 
-type NamedCuts = TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> };
+export type NamedCuts = TileCuts & { readonly tensors: NonNullable<TileCuts['tensors']> };
 
 /** A product whose axes and dtypes tensor cores can compute, and the walk of its tiles. */
 interface Candidate {
@@ -345,7 +345,7 @@ export function productForm(
     : warpForm(candidate, target);
 }
 
-const factorOf = ({ name, turned, storage }: Factor): ProductFactor => ({ name, turned, storage });
+export const factorOf = ({ name, turned, storage }: Factor): ProductFactor => ({ name, turned, storage });
 
 const instructionOf = (shape: string, product: ProductForm): string =>
   `${shape}k${depthOf(product)} of ${dtypesOf(product)}`;
@@ -398,7 +398,7 @@ function warpGroupForm(
       ...mapped.map(({ name, layout }) => [name, layout] as const),
     ]),
     strides: {},
-    instruction: instructionOf(`wgmma.m64n${across.tile}`, product),
+    instructions: [instructionOf(`wgmma.m64n${across.tile}`, product)],
   };
 }
 
@@ -478,7 +478,7 @@ function warpForm(
       ...factors.map(({ name, layout }) => [name, layout] as const),
     ]),
     strides: Object.assign({}, ...factors.map(({ strides }) => strides)) as Record<string, number>,
-    instruction: instructionOf('mma.m16n8', product),
+    instructions: [instructionOf('mma.m16n8', product)],
   };
 }
 
@@ -542,10 +542,10 @@ const oneOf = (counts: readonly number[]): string =>
 /** Axes of a tensor map, at most. */
 const MOST_AXES = 5;
 
-const isCopiedDtype = (name: string): boolean => ['f16', 'bf16', 'f32', 'i32'].includes(name);
+export const isCopiedDtype = (name: string): boolean => ['f16', 'bf16', 'f32', 'i32'].includes(name);
 
 /** Why no tensor map describes a tensor. */
-function notMapped({
+export function notMapped({
   dtype,
   layout: { shape, strides },
   aligned,

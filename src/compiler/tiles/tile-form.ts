@@ -93,7 +93,31 @@ export interface WarpProduct extends TensorCoreProduct {
   readonly warpsAcross: number;
 }
 
-export type ProductForm = WarpGroupProduct | WarpProduct;
+/**
+ * Two products that Hopper's warp groups compute in one loop over `summed`: `sums = tile.dot(f(
+ * tile.dot(left, right)), values, sums)`. The first one's tile, `rows` by `summed`, stays in
+ * registers and is the left factor of the second. The left factor of the first is copied once for
+ * each tile of rows.
+ */
+export interface ChainedProducts {
+  readonly by: 'chain';
+  readonly left: ProductFactor;
+  readonly right: ProductFactor;
+  readonly values: ProductFactor;
+  /** Numbers of axes: `inner` is the one that the first product sums over. */
+  readonly rows: number;
+  readonly columns: number;
+  readonly summed: number;
+  readonly inner: number;
+  /** Steps whose factors are in shared memory at a time. */
+  readonly stages: number;
+  /** Matrices whose tiles are computed beside each other. */
+  readonly section: number;
+  /** The tensor whose tile tensor copies write, from shared memory. */
+  readonly copied: CopiedForm | undefined;
+}
+
+export type ProductForm = WarpGroupProduct | WarpProduct | ChainedProducts;
 
 /** A tensor of rows and columns of a product, which the body stores once. */
 export interface CopiedForm {

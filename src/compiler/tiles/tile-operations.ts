@@ -11,7 +11,8 @@ import { operandsOf } from './tile-expressions.js';
 import { TileIntegers } from './tile-integers.js';
 import { isReadByOthers, variesOf, writeLoad, writeStore } from './tile-memory.js';
 import { BYTES, SHARED_BYTES } from './tile-form.js';
-import type { SumStorage, WarpGroupProduct } from './tile-form.js';
+import type { ChainedProducts, SumStorage } from './tile-form.js';
+import { factorValue, isFactorOf } from './chained-products.js';
 import { Buffers, writeProduct, writeTurned } from './tile-products.js';
 import type { Side } from './tile-products.js';
 import { writeReduction } from './tile-reductions.js';
@@ -225,13 +226,16 @@ export abstract class TileOperations extends TileIntegers {
   // What these write depends on where tiles lie: here in the registers of the block's threads.
 
   protected writeLoad(param: string): TileValue {
-    return writeLoad(this, param);
+    const { product } = this.form;
+    return product?.by === 'chain' && isFactorOf(product, param)
+      ? factorValue(this, param)
+      : writeLoad(this, param);
   }
 
   protected writeStore(param: string, value: TileValue): void {
     const { product } = this.form;
-    const copied = product?.by === 'warp groups' ? product.copied : undefined;
-    if (copied?.name === param) writeCopiedStore(this, product as WarpGroupProduct, copied, value);
+    if (product !== undefined && product.by !== 'warps' && product.copied?.name === param)
+      writeCopiedStore(this, product, product.copied, value);
     else writeStore(this, param, value);
   }
 
@@ -495,6 +499,7 @@ export abstract class TileOperations extends TileIntegers {
     right: ProductOperand,
     { varies, more, ...form }: ProductAxes,
   ): TileValue {
+    if (this.form.product?.by === 'chain') return this.chainedTile(this.form.product);
     const value: TileValue = { name: this.newName('product'), varies };
     this.line(`const ${value.name} = gpu$.local.${form.type}(${this.slots(varies)});`);
     if (more !== undefined) {
@@ -514,6 +519,9 @@ export abstract class TileOperations extends TileIntegers {
     this.checkShared(node);
     return value;
   }
+
+  /** The tile of the first of two chained products, which the loop has begun. */
+  protected abstract chainedTile(chain: ChainedProducts): TileValue;
 
   /**
    * An operand in shared memory. A constant from outside of the loop is staged where it is

@@ -15,9 +15,10 @@ import { tensorEntry } from './tensor-entry.js';
 import { blockAxes, extraNames, tilesName } from './tile-form.js';
 import type { TileForm } from './tile-form.js';
 import { bufferName } from './tile-products.js';
-import { TileStatements } from './tile-statements.js';
+import { TileChains } from './tile-chains.js';
 import type { Found } from './tile-writer.js';
 import { writeWarpHead } from './warp-products.js';
+import { writeChainHead, writeChainProducer, writeChainTileEnd } from './chained-products.js';
 import { writeProducer, writeProductHead, writeProductTail } from './warp-group-products.js';
 
 const NARROW: NarrowGpu = {
@@ -59,7 +60,7 @@ export function readAgain(bodyFor: (found: Found) => TileBody): KernelSource {
 }
 
 /** Writes the whole kernel. */
-export class TileBody extends TileStatements {
+export class TileBody extends TileChains {
   private readonly node: FunctionNode;
 
   constructor(definition: KernelSource, form: TileForm, found: Found) {
@@ -93,11 +94,16 @@ export class TileBody extends TileStatements {
         writeProductHead(this, product);
         writeProducer(this, product);
       }
+      if (product?.by === 'chain') {
+        writeChainHead(this, product);
+        writeChainProducer(this, product);
+      }
       this.prologue();
       if (node.body.type === 'BlockStatement')
         for (const statement of node.body.body) this.statement(statement);
       else this.perform(node.body);
-      if (product?.by === 'warp groups') writeProductTail(this, product);
+      if (product?.by === 'chain') writeChainTileEnd(this);
+      if (product !== undefined && product.by !== 'warps') writeProductTail(this, product);
     });
     out.write('\n}');
     this.checkStored(node);

@@ -13,7 +13,7 @@ import type {
 
 import { propertyName } from '../read/property-name.js';
 import { extentName, sumsOf } from './tile-form.js';
-import type { ProductForm } from './tile-form.js';
+import type { ChainedProducts, WarpGroupProduct, WarpProduct } from './tile-form.js';
 import { TileOperations } from './tile-operations.js';
 import { writeStaged } from './tile-products.js';
 import { WHAT_IS_WRITTEN } from './tile-scope.js';
@@ -358,7 +358,10 @@ export abstract class TileStatements extends TileOperations {
         'Give the inner one an axis with a name of its own.',
       );
     const { product } = this.form;
-    if (product?.summed === axis) return this.productLoop(product, body);
+    if (product?.summed === axis)
+      return product.by === 'chain'
+        ? this.chainLoop(product, body, declared, step(axis))
+        : this.productLoop(product, body);
     if (this.axis(axis).cut === 'whole') {
       // The place of a single tile is known.
       return this.scope(body, () => {
@@ -393,8 +396,16 @@ export abstract class TileStatements extends TileOperations {
     this.writePlace(axis);
   }
 
+  /** Writes the loop of two chained products. `step`: the binding of `declared` in it. */
+  protected abstract chainLoop(
+    chain: ChainedProducts,
+    body: AnyNode,
+    declared: string,
+    step: Binding,
+  ): void;
+
   /** Writes the loop whose only statement is `sum = tile.dot(…, …, sum)`. */
-  private productLoop(product: ProductForm, body: AnyNode): void {
+  private productLoop(product: WarpGroupProduct | WarpProduct, body: AnyNode): void {
     const inner = body.type === 'BlockStatement' && body.body.length === 1 ? body.body[0]! : body;
     const node = inner.type === 'ExpressionStatement' ? inner.expression : undefined;
     const to =

@@ -202,7 +202,7 @@ export abstract class TileWriter {
   barrier(): void {
     const { product, down } = this.form;
     this.line(
-      product?.by !== 'warp groups'
+      product === undefined || product.by === 'warps'
         ? 'gpu$.block.sync();'
         : `gpu$.block.syncThreads(1, ${down * PRODUCT_ACROSS});`,
     );

@@ -33,19 +33,28 @@ const FIRST_GROUP_BARRIER = 2;
 /** Elements in a line of the tile that is copied. */
 const widthOf = ({ storage }: CopiedForm): number => LINE_BYTES / storageBytes[storage];
 
-export const groupsOf = (writer: TileWriter, { rows }: WarpGroupProduct): number =>
+export const groupsOf = (writer: TileWriter, { rows }: Pick<WarpGroupProduct, 'rows'>): number =>
   writer.axis(rows).tile / 64;
 
-/** Writes what all threads begin with: shared memory, mbarriers, and the thread's place. */
-export function writeProductHead(writer: TileWriter, product: WarpGroupProduct): void {
-  const { rows, columns, left, right, stages, copied } = product;
-  const step = stepOf(product);
-  const lines = writer.axis(rows).tile + writer.axis(columns).tile;
+/** Writes the shared memory for the parts of a tile that tensor copies write. */
+export function writeCopiedRoom(
+  writer: TileWriter,
+  product: Pick<WarpGroupProduct, 'rows' | 'copied'>,
+): void {
+  const { copied } = product;
   if (copied !== undefined)
     writer.line(
       `const staged$ = gpu$.shared.${copied.storage}(` +
         `${groupsOf(writer, product) * PARTS * PART_LINES}, ${widthOf(copied)});`,
     );
+}
+
+/** Writes what all threads begin with: shared memory, mbarriers, and the thread's place. */
+export function writeProductHead(writer: TileWriter, product: WarpGroupProduct): void {
+  const { rows, columns, left, right, stages } = product;
+  const step = stepOf(product);
+  const lines = writer.axis(rows).tile + writer.axis(columns).tile;
+  writeCopiedRoom(writer, product);
   writer.line(
     `const lines$ = gpu$.dynamicShared.${left.storage}(${stages * lines}, ${step});`,
     // The same memory, as elements of the right factor.
@@ -111,7 +120,7 @@ function writeCopies(
 }
 
 /** Whether a thread is the one that begins its warp group's copies. */
-const FIRST_OF_GROUP = 'gpu$.threadIdx.x % 128 === 0';
+export const FIRST_OF_GROUP = 'gpu$.threadIdx.x % 128 === 0';
 
 const leftByDepth = ({ left }: WarpGroupProduct): boolean => !left.turned;
 const rightByDepth = ({ right }: WarpGroupProduct): boolean => right.turned;
@@ -156,7 +165,10 @@ export function writeProducer(writer: TileWriter, product: WarpGroupProduct): vo
 }
 
 /** Writes the end of the loop over the block's tiles, and of the branch of those that multiply. */
-export function writeProductTail(writer: TileWriter, { copied }: WarpGroupProduct): void {
+export function writeProductTail(
+  writer: TileWriter,
+  { copied }: Pick<WarpGroupProduct, 'copied'>,
+): void {
   writer.line('}');
   // Shared memory is the block's until copies have read it.
   if (copied !== undefined) writer.line(`if (${FIRST_OF_GROUP}) gpu$.tensor.waitRead(0);`);
@@ -233,7 +245,7 @@ export function writeProductLoop(
  */
 export function writeCopiedStore(
   writer: TileWriter,
-  { rows, columns }: WarpGroupProduct,
+  { rows, columns }: Pick<WarpGroupProduct, 'rows' | 'columns'>,
   copied: CopiedForm,
   value: TileValue,
 ): void {
