@@ -5,9 +5,11 @@
  */
 import { FACTORS } from '../compiler/factors.js';
 import {
+  BYTES,
   LINE_BYTES,
   PRODUCT_ACROSS,
   PRODUCT_WIDTH,
+  SHARED_BYTES,
   TILE_NAMES,
 } from '../compiler/tiles/tile-form.js';
 import type {
@@ -443,25 +445,45 @@ function launchOf(
   };
 }
 
-/** Tiles whose factors fit in the shared memory that a kernel declares, as f32. */
-const SMALL = 32;
+/** Rows and steps of smaller tiles, in the order in which they are tried. */
+const SMALLER: readonly (readonly [rows: number, along: number])[] = [
+  [Infinity, Infinity],
+  [64, 32],
+  [32, 32],
+  [32, 16],
+  [16, 16],
+  [8, 8],
+];
+/** Elements between rows in shared memory, at most. */
+const PAD = 8;
 
 /**
- * The axes, with smaller tiles where the factors as f32 would not fit: the tiles that are right for
- * tensor cores are too large without them.
+ * The axes, with smaller tiles where the factors as f32 would not fit in the shared memory that a
+ * kernel declares: tiles that are right for tensor cores are too large without them.
  */
 export function fittingChain(
-  { left, summed }: FoundChain,
+  { left, values, summed }: FoundChain,
   cuts: NamedCuts,
   axes: readonly CutAxis[],
   tensors: readonly GivenTensor[],
 ): readonly CutAxis[] {
   const { dtype } = tensors.find(({ name }) => name === left)!;
   if (dtype !== 'f16' && dtype !== 'bf16') return axes;
-  const own = [cuts.names.indexOf(summed), cuts.tensors[left]!.at(-2)];
-  return axes.map((axis, number) =>
-    own.includes(number) && axis.cut !== 'whole'
-      ? { ...axis, tile: Math.min(axis.tile, SMALL) }
-      : axis,
+  const along = cuts.names.indexOf(summed);
+  const [rows, inner] = cuts.tensors[left]!.slice(-2);
+  const columns = cuts.tensors[values]!.at(-1);
+  if ([rows, inner, columns].includes(undefined)) return axes;
+  const lengths = axes.map(({ tile }) => tile + PAD);
+  const fitting = SMALLER.map(([down, step]): readonly CutAxis[] =>
+    axes.map((axis, number) => {
+      const most = number === rows ? down : number === along ? step : Infinity;
+      return axis.cut === 'whole' ? axis : { ...axis, tile: Math.min(axis.tile, most) };
+    }),
   );
+  // The left factor stays; the right one and the values may have a place each.
+  const bytesOf = (of: readonly CutAxis[]): number =>
+    (of[rows!]!.tile + 2 * of[along]!.tile) *
+    Math.max(lengths[inner!]!, lengths[columns!]!) *
+    BYTES;
+  return fitting.find((of) => bytesOf(of) <= SHARED_BYTES) ?? fitting.at(-1)!;
 }
