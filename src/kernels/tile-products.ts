@@ -28,7 +28,7 @@ import type {
   TileForm,
   WarpProduct,
 } from '../compiler/tiles/tile-form.js';
-import { BYTES, SHARED_BYTES, TILE_NAMES } from '../compiler/tiles/tile-form.js';
+import { BYTES, SHARED_BYTES, EXCHANGING_NAMES } from '../compiler/tiles/tile-form.js';
 import type { DeviceTarget, GivenTensor } from './shaped-kernel.js';
 import type { TileCuts } from './tile-cuts.js';
 import type { Layout } from '../tensor/index.js';
@@ -144,14 +144,16 @@ function exchanges(rest: string, tile: string | undefined, members: string): boo
     const names = [...namesIn(members)];
     return (
       names.some(([, name]) => REDUCTIONS.includes(name)) ||
-      names.some(([local, name]) => TILE_NAMES.includes(name as 'over') && named(local).test(rest))
+      names.some(
+        ([local, name]) => EXCHANGING_NAMES.includes(name as 'over') && named(local).test(rest),
+      )
     );
   }
   const plain = tile.replaceAll('$', String.raw`\$`);
   const uses = [...rest.matchAll(new RegExp(String.raw`(?<![\w$.])${plain}(?![\w$])`, 'g'))];
   return uses.some(({ index, 0: use }) => {
     const member = /^\s*\.\s*([\w$]+)/.exec(rest.slice(index + use.length))?.[1];
-    return member === undefined || TILE_NAMES.includes(member as 'over');
+    return member === undefined || EXCHANGING_NAMES.includes(member as 'over');
   });
 }
 
@@ -345,7 +347,11 @@ export function productForm(
     : warpForm(candidate, target);
 }
 
-export const factorOf = ({ name, turned, storage }: Factor): ProductFactor => ({ name, turned, storage });
+export const factorOf = ({ name, turned, storage }: Factor): ProductFactor => ({
+  name,
+  turned,
+  storage,
+});
 
 const instructionOf = (shape: string, product: ProductForm): string =>
   `${shape}k${depthOf(product)} of ${dtypesOf(product)}`;
@@ -542,7 +548,8 @@ const oneOf = (counts: readonly number[]): string =>
 /** Axes of a tensor map, at most. */
 const MOST_AXES = 5;
 
-export const isCopiedDtype = (name: string): boolean => ['f16', 'bf16', 'f32', 'i32'].includes(name);
+export const isCopiedDtype = (name: string): boolean =>
+  ['f16', 'bf16', 'f32', 'i32'].includes(name);
 
 /** Why no tensor map describes a tensor. */
 export function notMapped({

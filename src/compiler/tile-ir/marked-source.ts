@@ -13,6 +13,7 @@
  *
  * Each `n` is the number of a row in the list of operations.
  */
+import type { Bounds } from '../tiles/tile-indices.js';
 import type { AnyNode, CallExpression, Expression } from 'acorn';
 
 import type { KernelSource, SignatureEntry } from '../signature.js';
@@ -139,6 +140,26 @@ class MarkedBody extends TileBody {
     this.out.write(`${name} = `);
     this.print(value, FIRST);
     this.line(';');
+  }
+
+  protected override writeIndex(_axis: number, _varies: Varies, node: AnyNode): TileValue {
+    return this.failPlaces(node);
+  }
+
+  protected override writePlaceOf(_axis: number, _which: 'start' | 'end', node: AnyNode): string {
+    return this.failPlaces(node);
+  }
+
+  protected override boundsOf(options: AnyNode | undefined): Bounds {
+    return options === undefined ? super.boundsOf(options) : this.failPlaces(options);
+  }
+
+  private failPlaces(node: AnyNode): never {
+    return this.fail(
+      node,
+      `The Tile IR back end has no numbers of elements: ${this.code(node)}`,
+      "Leave backend: 'tileir' out of the options.",
+    );
   }
 
   protected override openLoop(axis: number): void {

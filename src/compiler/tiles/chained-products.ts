@@ -5,7 +5,7 @@
  * step and the second one of the step before. What the body computes between them runs beside the
  * second product. The groups take turns, so that the products of one run beside the rest of another.
  */
-import { LINE_BYTES, PRODUCT_ACROSS, blockAxes, extentName, tilesName } from './tile-form.js';
+import { LINE_BYTES, PRODUCT_ACROSS, blockAxes, tilesName } from './tile-form.js';
 import type { ChainedProducts } from './tile-form.js';
 import { writeChainPlaces } from './product-places.js';
 import { variesOf, storageIn } from './tile-memory.js';
@@ -135,8 +135,15 @@ function copies(
   ];
 }
 
-/** Writes the warp group that copies, up to the beginning of the others' branch. */
-export function writeChainProducer(writer: TileWriter, product: ChainedProducts): void {
+/**
+ * Writes the warp group that copies, up to the beginning of the others' branch. `writeSteps` writes
+ * `begin$` and `steps$`.
+ */
+export function writeChainProducer(
+  writer: TileWriter,
+  product: ChainedProducts,
+  writeSteps: () => void,
+): void {
   const groups = groupsOf(writer, product);
   const { rows, keys, inner, across, firstRight, firstValues } = placesOf(writer, product);
   const registers = REGISTERS[groups];
@@ -149,7 +156,7 @@ export function writeChainProducer(writer: TileWriter, product: ChainedProducts)
     'let emptiesLeft$ = 1;',
   );
   writeTiles(writer, product);
-  writeAllSteps(writer, product);
+  writeSteps();
   // The values of a step are needed after the right factor of the next one.
   writer.line(
     'if (steps$ > 0) {',
@@ -364,15 +371,5 @@ export function writeChainEnd(writer: TileWriter, product: ChainedProducts): voi
     'gpu$.group.wait(0);',
     arrive('emptyValues$', 'stageValues$'),
     ...next(product, 'stageValues$', 'fullsValues$'),
-  );
-}
-
-/** Writes the number of steps of a loop over all tiles of the summed axis. */
-export function writeAllSteps(writer: TileWriter, { summed }: ChainedProducts): void {
-  const { tile, width } = writer.axis(summed);
-  const groups = tile / width;
-  writer.line(
-    'const begin$ = 0;',
-    `const steps$ = (args$.${extentName(summed)} + ${groups - 1}) / ${groups};`,
   );
 }

@@ -4,15 +4,17 @@ import type { AnyNode, AssignmentExpression, CallExpression, Identifier } from '
 import {
   sumsFrom,
   sumsTo,
-  writeAllSteps,
   writeChainEnd,
+  writeChainProducer,
   writeChainStart,
   writeChainedTile,
   writeLaterStep,
   writeLaterWait,
   writeShares,
 } from './chained-products.js';
+import { alwaysHolds } from './index-ranges.js';
 import type { ChainedProducts } from './tile-form.js';
+import type { Bounds } from './tile-indices.js';
 import type { Binding, Variable } from './tile-scope.js';
 import { TileStatements } from './tile-statements.js';
 import type { TileValue, Varies } from './tile-writer.js';
@@ -44,6 +46,7 @@ export abstract class TileChains extends TileStatements {
    */
   protected override chainLoop(
     chain: ChainedProducts,
+    bounds: Bounds,
     body: AnyNode,
     declared: string,
     step: Binding,
@@ -73,9 +76,11 @@ export abstract class TileChains extends TileStatements {
       });
     };
     this.line(`${to.name}type = gpu$.f32(0);`, '{');
-    writeAllSteps(this, chain);
+    this.writeSteps(chain, bounds);
     this.line('if (steps$ > 0) {');
     writeChainStart(this, chain);
+    const { walked } = this;
+    this.walked = new Set([...walked, chain.summed]);
     this.depth++;
     this.line('{');
     writeStep(true);
@@ -84,8 +89,59 @@ export abstract class TileChains extends TileStatements {
     writeStep(false);
     this.line('}');
     this.depth--;
+    this.walked = walked;
     writeChainEnd(this, chain);
     this.line(sumsTo(this, chain, to), '}', '}');
+  }
+
+  /** Writes `begin$` and `steps$`: the number of the first step, and that of all. */
+  private writeSteps(chain: ChainedProducts, bounds: Bounds): void {
+    this.writeBounds(chain.summed, bounds, 'begin$', 'end$');
+    this.line('const steps$ = end$ - begin$;');
+  }
+
+  /** Writes the warp group that copies, whose steps are those of the body's loop. */
+  protected writeCopying(chain: ChainedProducts, body: AnyNode): void {
+    const statements = body.type === 'BlockStatement' ? body.body : [body];
+    const loop = statements.find((each) => each.type === 'ForOfStatement');
+    const over = loop?.right;
+    if (over?.type !== 'CallExpression')
+      throw new TypeError('the form has products that the body has not');
+    writeChainProducer(this, chain, () => {
+      this.writeSteps(chain, this.boundsOf(over.arguments[1]));
+    });
+  }
+
+  /**
+   * Writes a constant. One that is `test ? a : b` is `a` in tiles in which the test holds for all
+   * elements: of attention's mask, that is in most of them.
+   */
+  override define(name: string, node: AnyNode, varies: Varies): void {
+    const test =
+      this.form.product?.by === 'chain' &&
+      node.type === 'ConditionalExpression' &&
+      varies.columns !== undefined
+        ? alwaysHolds(this, node.test, (each) => this.indexOf(each))
+        : undefined;
+    if (test === undefined || node.type !== 'ConditionalExpression') {
+      super.define(name, node, varies);
+      return;
+    }
+    this.declare('local', name, this.slots(varies), node);
+    this.assign({ name, varies }, node.consequent);
+    this.out.write('if (!(');
+    test();
+    this.line(')) {');
+    this.assign({ name, varies }, node);
+    this.line('}');
+  }
+
+  /** The axes of the numbers of rows or columns that an expression is. */
+  private indexOf(node: AnyNode): Varies | undefined {
+    const value = this.written.get(node) ?? this.bindingOf(node);
+    return value?.is === 'value' || value?.is === 'variable'
+      ? this.indices.get(value.name)
+      : undefined;
   }
 
   /** Writes the statements of one step. Those after the second product do not depend on it. */

@@ -329,5 +329,7 @@ export const BYTES = 4;
 /** Reductions of a tile. */
 export const REDUCTIONS = ['sum', 'max', 'min', 'mean'] as const;
 
+/** Names of functions whose threads exchange elements, and of loops. */
+export const EXCHANGING_NAMES = [...REDUCTIONS, 'over', 'dot', 'transpose'] as const;
 /** Names in a body's second parameter, beside arithmetic and `uses`. */
-export const TILE_NAMES = [...REDUCTIONS, 'over', 'dot', 'transpose'] as const;
+export const TILE_NAMES = [...EXCHANGING_NAMES, 'index', 'start', 'end'] as const;

@@ -8,7 +8,7 @@ import { childrenOf } from '../read/syntax.js';
 import { FACTORS, together } from '../factors.js';
 import type { StorageType } from '../tree.js';
 import { operandsOf } from './tile-expressions.js';
-import { TileIntegers } from './tile-integers.js';
+import { TileIndices } from './tile-indices.js';
 import { isReadByOthers, variesOf, writeLoad, writeStore } from './tile-memory.js';
 import { BYTES, SHARED_BYTES } from './tile-form.js';
 import type { ChainedProducts, SumStorage } from './tile-form.js';
@@ -42,7 +42,7 @@ export interface ProductAxes extends StagedForm {
 /** dtypes that a product would have to narrow. */
 const WIDE: readonly StorageType[] = ['f64', 'i64', 'u64'];
 
-export abstract class TileOperations extends TileIntegers {
+export abstract class TileOperations extends TileIndices {
   /** Tensors whose tile was loaded, and those whose tile was stored. */
   private readonly loaded = new Set<string>();
   protected readonly stored = new Set<string>();
@@ -84,6 +84,11 @@ export abstract class TileOperations extends TileIntegers {
           `over gives tiles to loop over, and no value: ${this.code(node)}`,
           "Write for (const part of tile.over('columns')) { … }.",
         );
+      if (own === 'index' || own === 'start' || own === 'end')
+        return this.out.as(node, () => {
+          if (own === 'index') this.index(node);
+          else this.place(node, own);
+        });
       for (const argument of node.arguments) this.hoist(argument);
       if (own === 'transpose')
         return this.out.as(node, () => {

@@ -18,7 +18,7 @@ import { bufferName } from './tile-products.js';
 import { TileChains } from './tile-chains.js';
 import type { Found } from './tile-writer.js';
 import { writeWarpHead } from './warp-products.js';
-import { writeChainHead, writeChainProducer, writeChainTileEnd } from './chained-products.js';
+import { writeChainHead, writeChainTileEnd } from './chained-products.js';
 import { writeProducer, writeProductHead, writeProductTail } from './warp-group-products.js';
 
 const NARROW: NarrowGpu = {
@@ -96,7 +96,7 @@ export class TileBody extends TileChains {
       }
       if (product?.by === 'chain') {
         writeChainHead(this, product);
-        writeChainProducer(this, product);
+        this.writeCopying(product, node.body);
       }
       this.prologue();
       if (node.body.type === 'BlockStatement')

@@ -14,6 +14,8 @@ import type {
 import { propertyName } from '../read/property-name.js';
 import { extentName, sumsOf } from './tile-form.js';
 import type { ChainedProducts, WarpGroupProduct, WarpProduct } from './tile-form.js';
+import { axisName } from './tile-indices.js';
+import type { Bounds } from './tile-indices.js';
 import { TileOperations } from './tile-operations.js';
 import { writeStaged } from './tile-products.js';
 import { WHAT_IS_WRITTEN } from './tile-scope.js';
@@ -26,9 +28,6 @@ import { writeWarpLoop } from './warp-products.js';
 const CONSISTS_OF = 'A tile kernel consists of variables, stores and loops over tiles';
 
 export abstract class TileStatements extends TileOperations {
-  /** Axes of the loops around the statement that is being written. */
-  private walked: ReadonlySet<number> = new Set();
-
   protected statement(node: AnyNode): void {
     switch (node.type) {
       case 'EmptyStatement':
@@ -358,20 +357,26 @@ export abstract class TileStatements extends TileOperations {
         'Give the inner one an axis with a name of its own.',
       );
     const { product } = this.form;
+    const bounds = this.boundsOf(over.arguments[1]);
     if (product?.summed === axis)
       return product.by === 'chain'
-        ? this.chainLoop(product, body, declared, step(axis))
+        ? this.chainLoop(product, bounds, body, declared, step(axis))
         : this.productLoop(product, body);
+    const { walked } = this;
+    this.walked = new Set([...walked, axis]);
     if (this.axis(axis).cut === 'whole') {
       // The place of a single tile is known.
-      return this.scope(body, () => {
+      const isBounded = bounds.from !== undefined || bounds.to !== undefined;
+      if (isBounded) this.openBounded(axis, bounds);
+      this.scope(body, () => {
         this.names.set(declared, step(axis));
         this.statement(body);
       });
+      if (isBounded) this.line('} }');
+      this.walked = walked;
+      return;
     }
-    this.openLoop(axis);
-    const { walked } = this;
-    this.walked = new Set([...walked, axis]);
+    this.openLoop(axis, bounds);
     this.depth++;
     this.scope(body, () => {
       this.names.set(declared, step(axis));
@@ -382,23 +387,37 @@ export abstract class TileStatements extends TileOperations {
     this.line('}');
   }
 
-  /** Writes the beginning of a loop over all tiles of an axis. */
-  protected openLoop(axis: number): void {
-    const { tile, width } = this.axis(axis);
+  /** Writes the beginning of a loop over the tiles of an axis. */
+  protected openLoop(axis: number, bounds: Bounds): void {
     const number = this.newName('step');
+    const [first, last] = [this.newName('first'), this.newName('last')];
+    const isBounded = bounds.from !== undefined || bounds.to !== undefined;
+    if (isBounded) this.writeBounds(axis, bounds, first, last);
+    const { tile, width } = this.axis(axis);
     const groups = Math.ceil(tile / width);
     this.line(
       'gpu$.unroll(1);',
-      `for (let ${number} = gpu$.${this.definition.indexType}(0); ${number} < ` +
-        `(args$.${extentName(axis)} + ${groups - 1}) / ${groups}; ${number}++) {`,
+      isBounded
+        ? `for (let ${number} = ${first}; ${number} < ${last}; ${number}++) {`
+        : `for (let ${number} = gpu$.${this.definition.indexType}(0); ${number} < ` +
+            `(args$.${extentName(axis)} + ${groups - 1}) / ${groups}; ${number}++) {`,
       `const tile${axis}$ = ${number};`,
     );
     this.writePlace(axis);
   }
 
+  /** Writes the condition of a loop over a single tile, which may be out of its bounds. */
+  private openBounded(axis: number, bounds: Bounds): void {
+    const [first, last] = [this.newName('first'), this.newName('last')];
+    this.line('{');
+    this.writeBounds(axis, bounds, first, last);
+    this.line(`if (${first} < ${last}) {`);
+  }
+
   /** Writes the loop of two chained products. `step`: the binding of `declared` in it. */
   protected abstract chainLoop(
     chain: ChainedProducts,
+    bounds: Bounds,
     body: AnyNode,
     declared: string,
     step: Binding,
@@ -433,13 +452,8 @@ export abstract class TileStatements extends TileOperations {
   private axisNamed(node: CallExpression): number {
     const [given] = node.arguments;
     const { axes } = this.form;
-    const name =
-      given?.type === 'Literal'
-        ? given.value
-        : given?.type === 'TemplateLiteral' && given.expressions.length === 0
-          ? given.quasis[0]!.value.cooked
-          : undefined;
-    if (node.arguments.length !== 1 || typeof name !== 'string') {
+    const name = axisName(given);
+    if (node.arguments.length > 2 || name === undefined) {
       return this.fail(
         node,
         `over takes the name of an axis, known when the kernel is compiled: ${this.code(node)}`,
