@@ -56,15 +56,13 @@ export interface FoundChain {
 
 const NAME = String.raw`([\w$]+)`;
 const OWN = String.raw`(?:[\w$]+\.)?`;
-const OVER = new RegExp(
-  String.raw`\bfor\s*\(\s*(?:const|let|var)\s+${NAME}\s+of\s+${OWN}over\(\s*(['"\x60])${NAME}\2` +
-    String.raw`\s*\)\s*\)\s*\{`,
-);
+const OVER = new RegExp(String.raw`\bfor\s*\(\s*(?:const|let|var)\s+${NAME}\s+of\s+${OWN}over\(`);
+const AXIS = /^(['"`])([\w$]+)\1$/;
 const LOOPS = /\b(?:for|while|do)\b/g;
 const DOT = new RegExp(String.raw`(?<![\w$])${OWN}dot\(`, 'g');
 const LOAD = new RegExp(String.raw`^${NAME}\.load\(\s*([\w$]*)\s*\)$`);
 const TRANSPOSED = new RegExp(String.raw`^${OWN}transpose\(([^]*)\)$`);
-const CONVERTED = new RegExp(String.raw`^${OWN}(f16|bf16)\([^]*\)$`);
+const CONVERTED = new RegExp(String.raw`^${OWN}${NAME}\(`);
 const CONSTANT = new RegExp(
   String.raw`(?<![\w$.])const\s+${NAME}\s*=\s*(${NAME}\.load\(\s*[\w$]*\s*\))\s*(?=[;\n])`,
   'g',
@@ -118,9 +116,11 @@ const callsIn = (text: string, pattern: RegExp): (Call | undefined)[] =>
     return found && { start: index, ...found };
   });
 
+const LITERALS = /"[^"\n]*"|'[^'\n]*'|`[^`]*`/g;
+
 /** How often a name occurs. */
 const usesOf = (text: string, name: string): number =>
-  text.split(new RegExp(named(name), 'g')).length - 1;
+  text.replace(LITERALS, '').split(new RegExp(named(name), 'g')).length - 1;
 
 /**
  * Whether the body's functions of tiles are known by their names, and all reductions are along
@@ -149,7 +149,9 @@ function reducesRows(rest: string, tile: string | undefined, members: string): b
 
 /** The names that an expression has, apart from those of members. */
 const namesOf = (text: string): Set<string> =>
-  new Set([...text.matchAll(/(?<![\w$.])[A-Za-z_$][\w$]*/g)].map(([name]) => name));
+  new Set(
+    [...text.replace(LITERALS, '').matchAll(/(?<![\w$.])[A-Za-z_$][\w$]*/g)].map(([name]) => name),
+  );
 
 /** Finds the two products of a body whose parameters are destructured, or says what is missing. */
 export function chainIn(given: string, tensors: readonly string[]): FoundChain | undefined {
@@ -165,7 +167,13 @@ export function chainIn(given: string, tensors: readonly string[]): FoundChain |
   ];
   const rest = text.slice(head.length);
   if ([...rest.matchAll(LOOPS)].length !== 1 || !reducesRows(rest, tile, members)) return undefined;
-  const open = loop.index + loop[0].length - 1;
+  const over = piecesAt(text, loop.index + loop[0].length - 1);
+  const brace = over && /^\s*\)\s*\{/.exec(text.slice(over.end));
+  const summed = AXIS.exec(over?.pieces[0] ?? '')?.[2];
+  if (over === undefined || !brace || summed === undefined) return undefined;
+  if (!areGlobal(over.pieces[1] ?? '', [...namesIn(own).keys(), ...namesIn(members).keys(), tile]))
+    return undefined;
+  const open = over.end + brace[0].length - 1;
   const block = piecesAt(text, open);
   if (block === undefined) return undefined;
   const inLoop = text.slice(open + 1, block.end - 1);
@@ -174,7 +182,7 @@ export function chainIn(given: string, tensors: readonly string[]): FoundChain |
   const [first, second] = partsOf(dots);
   if (first === undefined || second === undefined || DOT.test(outside)) return undefined;
   const locals = namesIn(own);
-  const [, step, , summed] = loop;
+  const step = loop[1];
   const loads = new Map([...rest.matchAll(CONSTANT)].map(([, name, load]) => [name!, load!]));
   /** The tensor of a factor that is loaded, with or without a step, and used nowhere else. */
   const factor = (piece: string, at: string): string | undefined => {
@@ -195,8 +203,8 @@ export function chainIn(given: string, tensors: readonly string[]): FoundChain |
   if (left === undefined || right === undefined || values === undefined) return undefined;
   if (!isLastUse(inLoop, second)) return undefined;
   return {
-    ...{ summed: summed!, left, right, values },
-    converted: CONVERTED.exec(second.pieces[0]!)?.[1],
+    ...{ summed, left, right, values },
+    converted: conversionOf(second.pieces[0]!, namesIn(members)),
     isExact: [first, second].some(({ pieces }) => EXACT.test(pieces.at(-1)!)),
     stored: storedOnce(outside, locals).filter(
       (name) =>
@@ -219,6 +227,20 @@ function partsOf(
   // The first one is added to nothing.
   return options(first, 2) && options(second, 3) ? [first, second] : [undefined, undefined];
 }
+
+/** The dtype to which an expression converts as a whole. */
+function conversionOf(piece: string, members: ReadonlyMap<string, string>): string | undefined {
+  const call = CONVERTED.exec(piece);
+  return call !== null && piecesAt(piece, call[0].length - 1)?.end === piece.length
+    ? (members.get(call[1]!) ?? call[1])
+    : undefined;
+}
+
+/** Whether the values of a loop's options are those of parameters: threads that copy have no others. */
+const areGlobal = (options: string, known: readonly (string | undefined)[]): boolean =>
+  [...namesOf(options.replace(/\b(?:from|to)\s*:/g, ''))].every(
+    (name) => name === 'Math' || known.includes(name),
+  );
 
 /**
  * Whether the second product is a statement that assigns to its own sum, which the loop uses

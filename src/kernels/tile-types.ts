@@ -144,10 +144,41 @@ export interface TileLoops<W extends string = never> {
    * The tiles of an axis that is cut by `{ walk }`, or the one tile of `null`, to loop over: `for
    * (const part of tile.over('k')) … x.load(part)`.
    */
-  over<A extends W>(axis: A): Iterable<TileStep<A>>;
+  over<A extends W>(axis: A, range?: TileRange): Iterable<TileStep<A>>;
 }
+
+/** Options of `tile.over`: the loop has the tiles with elements from `from` to before `to`. */
+export interface TileRange {
+  /**
+   * The number of an element: an integer that is the same for the whole tile, as of `tile.start`, an
+   * i32 scalar or a constant. Default: 0.
+   */
+  readonly from?: number;
+  /** The same, of the one after the last. Default: the length of the axis. */
+  readonly to?: number;
+}
+
+/** Places of the tile's elements. `A`: the axes. */
+export interface TilePlaces<A extends string = never> {
+  /**
+   * The numbers of the tile's elements along an axis, of i32 (i64 for tensors of 2^31 elements):
+   * with 0 one for each row, with 1 one for each column. An axis that is cut by `{ walk }` has them
+   * within its loop.
+   */
+  index(axis: A, along: 0 | 1): number;
+  /** The number of the tile's first element along an axis. */
+  start(axis: A): number;
+  /** The number after that of the tile's last element along an axis: at most its length. */
+  end(axis: A): number;
+}
+
+/** Names of all axes. */
+type NamedAxis<T extends TileSize> = T extends readonly unknown[]
+  ? 'rows' | 'columns'
+  : keyof T & string;
 
 /** The second parameter of a body, with what it uses. */
 export type TileWith<U extends Uses, T extends TileSize = TileSize> = Tile &
   TileLoops<WalkedAxis<T>> &
+  TilePlaces<NamedAxis<T>> &
   Omit<GpuWith<U>, keyof Gpu>;
