@@ -231,8 +231,10 @@ function partsOf(
 /** The dtype to which an expression converts as a whole. */
 function conversionOf(piece: string, members: ReadonlyMap<string, string>): string | undefined {
   const call = CONVERTED.exec(piece);
-  return call !== null && piecesAt(piece, call[0].length - 1)?.end === piece.length
-    ? (members.get(call[1]!) ?? call[1])
+  const name = members.get(call?.[1] ?? '') ?? call?.[1];
+  return (name === 'f16' || name === 'bf16') &&
+    piecesAt(piece, call![0].length - 1)?.end === piece.length
+    ? name
     : undefined;
 }
 
@@ -403,9 +405,12 @@ function launchOf(
   const [down, across, along, within] = [rows, columns, summed, inner].map(
     (axis) => walk.axes[axis]!,
   ) as [CutAxis, CutAxis, CutAxis, CutAxis];
+  const groups = down.tile / GROUP_ROWS;
   const copied = tensors.find((tensor) => {
     const axes = cuts.tensors[tensor.name]!;
     return (
+      // The parts of three groups are more than the shared memory that a kernel declares.
+      groups <= 2 &&
       stored.includes(tensor.name) &&
       axes.at(-2) === rows &&
       axes.at(-1) === columns &&
@@ -413,7 +418,6 @@ function launchOf(
       notMapped(tensor) === undefined
     );
   });
-  const groups = down.tile / GROUP_ROWS;
   const fixed = (within.tile / LINE) * down.tile * LINE_BYTES;
   const stage = ((within.tile + across.tile) / LINE) * along.tile * LINE_BYTES;
   const beside = BESIDE + fixed + (copied === undefined ? 0 : COPIED_BYTES * groups);

@@ -99,6 +99,10 @@ class WrittenReduction {
     const { writer, value, join } = this;
     const { out } = writer;
     const sums = this.reduction === 'sum' || this.isMean;
+    if (writer.form.product?.by === 'chain' && loops.rows === undefined) {
+      this.joinPairs(loops, sums);
+      return;
+    }
     out.write('let sum$ = ');
     if (sums) out.write(this.isMean ? WIDE_ZERO : '0');
     else
@@ -121,6 +125,33 @@ class WrittenReduction {
         `; sum$ = ${join('sum$', sums && inside !== '' ? `(${inside} ? each$ : 0)` : 'each$')};`,
       );
     });
+  }
+
+  /**
+   * The same for columns in pairs, whose first and second elements are joined apart: half as many
+   * operations wait for each other.
+   */
+  private joinPairs({ columns }: Varies, sums: boolean): void {
+    const { writer, value, join } = this;
+    const { out } = writer;
+    const inside = sums ? writer.groupExists(columns!, 'p$') : '';
+    const first = this.isMean ? WIDE_ZERO : '0';
+    const names = ['sum$', 'other$'] as const;
+    for (const [at, name] of names.entries()) {
+      out.write(`let ${name} = `);
+      if (sums) out.write(first);
+      else writer.print(value, { row: 'r$', column: `${at}` });
+      writer.line(';');
+    }
+    writer.line(`for (let p$ = 0; p$ < ${writer.columnSlots(columns) / 2}; p$++) {`);
+    for (const [at, name] of names.entries()) {
+      const each = `each${at}$`;
+      out.write(`const ${each} = `);
+      writer.print(value, { row: 'r$', column: `p$ * 2 + ${at}` });
+      const element = inside === '' ? each : `(${inside} ? ${each} : 0)`;
+      writer.line(`; ${name} = ${join(name, element)};`);
+    }
+    writer.line('}', `sum$ = ${join('sum$', 'other$')};`);
   }
 
   private butterfly(lanes: number): void {
