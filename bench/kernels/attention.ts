@@ -11,6 +11,7 @@ import {
   startAttentionBackward,
   startPackedAttention,
 } from './attention-contender.js';
+import { startTileAttention } from './tile-attention.js';
 
 const PASSES = {
   forward: { name: 'attention', request: 'attention', start: startAttention, bar: '<= 1' },
@@ -90,4 +91,23 @@ const packed: Benchmark = {
   start: (setup) => startPackedAttention({ root, library }, setup, PACKED),
 };
 
-export const attentions: readonly Benchmark[] = [...equal, packed];
+const byTiles = [false, true].map((causal): Benchmark => {
+  const given = { batch: 4, heads: 48, length: 4096, channels: 128, causal };
+  return {
+    ...measured,
+    name:
+      'attention of 4 × 48 heads, 4096 positions, 128 channels of bf16' +
+      `${causal ? ', causal' : ''}, a tile kernel`,
+    peers: [
+      {
+        name: 'PyTorch',
+        bar: '<= 1',
+        program: PROGRAM,
+        request: ({ count }) => `attention ${count(SAMPLES)} ${RUNS} 4 48 4096 128 ${causal} false`,
+      },
+    ],
+    start: (setup) => startTileAttention({ root, library }, setup, given),
+  };
+});
+
+export const attentions: readonly Benchmark[] = [...equal, packed, ...byTiles];

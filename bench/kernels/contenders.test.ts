@@ -14,6 +14,7 @@ import {
   startAttentionBackward,
   startPackedAttention,
 } from './attention-contender.js';
+import { startTileAttention } from './tile-attention.js';
 import { startConvolution, startGrouped } from './expert-contenders.js';
 import { elementBits, productsOf, prove, startProduct } from './product-contenders.js';
 import type { Conditions, ProductCase } from './product-contenders.js';
@@ -64,6 +65,20 @@ describe('contenders', () => {
           expect((await contender.round()).samples).toHaveLength(2);
           await contender.close?.();
         }
+      },
+    );
+
+  const masks = [true, false];
+  for (const causal of masks)
+    test(
+      `attention as a tile kernel${causal ? ', causal' : ''}`,
+      { tags: tagsOf(masks, causal, 1) },
+      async ({ skip }) => {
+        if (device === undefined) skip('SKIPPED: no device of compute capability 9.0');
+        const given = { batch: 1, heads: 2, length: 40, channels: 64, causal };
+        const contender = await startTileAttention({ root, library }, conditions(), given);
+        expect((await contender.round()).samples).toHaveLength(2);
+        await contender.close?.();
       },
     );
 

@@ -86,6 +86,8 @@ export type {
   DotOptions,
   TileExtents,
   TileLoops,
+  TilePlaces,
+  TileRange,
   TileStep,
   TileWith,
   WalkedAxis,
