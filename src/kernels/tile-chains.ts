@@ -74,6 +74,8 @@ const ASSIGNED = new RegExp(
 const EXACT = /^\{\s*precision:\s*['"`]exact['"`]\s*,?\s*\}$/;
 const REDUCTIONS = ['sum', 'max', 'min', 'mean'];
 
+const TILES = new RegExp(String.raw`\b(?:load|index|dot|transpose|${REDUCTIONS.join('|')})\s*\(`);
+
 const CLOSING: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' };
 
 /** The pieces of a bracket's contents between commas, and the place after it. */
@@ -238,8 +240,12 @@ function conversionOf(piece: string, members: ReadonlyMap<string, string>): stri
     : undefined;
 }
 
-/** Whether the values of a loop's options are those of parameters: threads that copy have no others. */
+/**
+ * Whether the values of a loop's options are computed from parameters and places of the tile: the
+ * threads that copy have no others.
+ */
 const areGlobal = (options: string, known: readonly (string | undefined)[]): boolean =>
+  !TILES.test(options.replace(/\bMath\s*\.\s*\w+/g, '')) &&
   [...namesOf(options.replace(/\b(?:from|to)\s*:/g, ''))].every(
     (name) => name === 'Math' || known.includes(name),
   );
@@ -353,8 +359,8 @@ function notByTiles({ rows, columns, summed, inner }: Numbers, walk: TileWalk): 
   for (const axis of [within, across])
     if (axis.cut !== 'whole' || axis.tile % LINE !== 0 || axis.tile > MOST_INNER)
       return (
-        `there are ${axis.extent} ${axis.name} in tiles of ${axis.tile}, and not all in one of 64, ` +
-        '128, 192 or 256'
+        `there are ${axis.extent} ${axis.name} in tiles of ${axis.tile}, and not all in one of ` +
+        '64, 128, 192 or 256'
       );
   const each = across.tile / 2 + along.tile / 2 + along.tile / 4;
   return each > most
@@ -392,6 +398,7 @@ function notByOthers(
   return undefined;
 }
 
+/** The launch, or why shared memory does not hold it. */
 function launchOf(
   { left, right, values }: Record<'left' | 'right' | 'values', Factor>,
   numbers: Numbers,

@@ -293,7 +293,7 @@ class DefinedTiles
   private readonly cutting: Cutting;
   private readonly forms = new LeastRecent<Defined>(FORMS);
   /** The products in the body's text, once they are looked for. */
-  private knownProducts: FoundProducts | undefined;
+  private knownProducts: FoundProducts | undefined = undefined;
 
   constructor(
     parameters: readonly Parameter[],

@@ -150,8 +150,8 @@ export interface TileLoops<W extends string = never> {
 /** Options of `tile.over`: the loop has the tiles with elements from `from` to before `to`. */
 export interface TileRange {
   /**
-   * The number of an element: an integer that is the same for the whole tile, as of `tile.start`, an
-   * i32 scalar or a constant. Default: 0.
+   * The number of an element: an integer that is the same for the whole tile, as of `tile.start`,
+   * an i32 scalar or a constant. Default: 0.
    */
   readonly from?: number;
   /** The same, of the one after the last. Default: the length of the axis. */

@@ -3,7 +3,8 @@
  * left factor of the second: attention. After FlashAttention-3 (Shah et al., 2024), a warp group of
  * its own copies the factors; each of the others has 64 rows, and begins the first product of a
  * step and the second one of the step before. What the body computes between them runs beside the
- * second product. The groups take turns, so that the products of one run beside the rest of another.
+ * second product. The groups take turns, so that the products of one run beside the rest of
+ * another.
  */
 import { LINE_BYTES, PRODUCT_ACROSS, blockAxes, tilesName } from './tile-form.js';
 import type { ChainedProducts } from './tile-form.js';
@@ -61,10 +62,11 @@ function placesOf(writer: TileWriter, product: ChainedProducts): Places {
 /** Writes what all threads begin with: shared memory, mbarriers, and the thread's place. */
 export function writeChainHead(writer: TileWriter, product: ChainedProducts): void {
   const { left, stages } = product;
+  const { lines } = placesOf(writer, product);
   const groups = groupsOf(writer, product);
   writeCopiedRoom(writer, product);
   writer.line(
-    `const lines$ = gpu$.dynamicShared.${left.storage}(${placesOf(writer, product).lines}, ${LINE});`,
+    `const lines$ = gpu$.dynamicShared.${left.storage}(${lines}, ${LINE});`,
     ...['fullRight$', 'emptyRight$', 'fullValues$', 'emptyValues$'].map(
       (name) => `const ${name} = gpu$.shared.u64(${stages});`,
     ),

@@ -24,7 +24,7 @@ export function writePlaces(
   writeOthers(writer, [rows, columns], 'block$ / (down$ * across$)');
 }
 
-/** Writes the tile's number on each other axis that numbers blocks, from a number of all of them. */
+/** Writes the tile's number on each other axis that numbers blocks, from one number. */
 function writeOthers(writer: TileWriter, own: readonly number[], number: string): void {
   let rest = number;
   for (const axis of blockAxes(writer.form)) {

@@ -1,4 +1,4 @@
-/** Places of elements along an axis: numbers of rows and columns, and where a tile begins and ends. */
+/** Places of elements along an axis: numbers of rows and columns, and the ends of a tile. */
 import type { AnyNode, CallExpression } from 'acorn';
 
 import { extentName } from './tile-form.js';
@@ -55,7 +55,8 @@ export abstract class TileIndices extends TileIntegers {
       const column =
         width === 1
           ? `left${axis}$ + ${this.columnInTile(axis, 'c$', '0')}`
-          : `left${axis}$ * ${width} + ${this.columnInTile(axis, `(c$ / ${width})`, `(c$ % ${width})`)}`;
+          : `left${axis}$ * ${width} + ` +
+            this.columnInTile(axis, `(c$ / ${width})`, `(c$ % ${width})`);
       const [number, exact] =
         varies.rows === undefined
           ? [column, this.axis(axis).exactColumns]
@@ -83,7 +84,8 @@ export abstract class TileIndices extends TileIntegers {
   }
 
   protected writePlaceOf(axis: number, which: 'start' | 'end', _node: AnyNode): string {
-    const { tile } = this.axis(axis);
+    const { tile, cut } = this.axis(axis);
+    if (cut === 'whole') return which === 'start' ? '0' : `(${this.lengthText(axis)})`;
     return which === 'start'
       ? `(tile${axis}$ * ${tile})`
       : `Math.min(tile${axis}$ * ${tile} + ${tile}, ${this.lengthText(axis)})`;
@@ -139,7 +141,7 @@ export abstract class TileIndices extends TileIntegers {
     return { from: bounds.from, to: bounds.to };
   }
 
-  /** Writes constants for the numbers of the first tile of a loop, and of the one after the last. */
+  /** Writes constants for the number of a loop's first tile, and of the one after the last. */
   protected writeBounds(axis: number, { from, to }: Bounds, first: string, last: string): void {
     const { tile } = this.axis(axis);
     const { indexType } = this.definition;

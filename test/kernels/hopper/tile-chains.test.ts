@@ -299,9 +299,11 @@ test('sums of a part of each row, without products', async () => {
 describe('two products in the text of a body', () => {
   const tensors = ['o', 'q', 'k', 'v'];
   const loop = (body: string, options = ''): string =>
-    `({o,q,k,v,n},t)=>{const a=q.load();let m=0;let s=0;for(const p of t.over('x'${options})){${body}}o.store(s)}`;
+    '({o,q,k,v,n},t)=>{const a=q.load();let m=0;let s=0;' +
+    `for(const p of t.over('x'${options})){${body}}o.store(s)}`;
   const plain =
-    'const c=t.dot(a,t.transpose(k.load(p)));const h=t.max(c,1);s=t.dot(t.bf16(c-h),v.load(p),s*h);m=h';
+    'const c=t.dot(a,t.transpose(k.load(p)));const h=t.max(c,1);' +
+    's=t.dot(t.bf16(c-h),v.load(p),s*h);m=h';
   test.each([
     ['one after the other', loop(plain), 'bf16'],
     ['bounded', loop(plain, ",{from:t.start('a')-n,to:n}"), 'bf16'],
@@ -327,6 +329,7 @@ describe('two products in the text of a body', () => {
     ['a first product that is added', loop(plain.replace('(p)));', '(p)),m);'))],
     ['keys that are not transposed', loop(plain.replace('t.transpose(k.load(p))', 'k.load(p)'))],
     ['bounds of local values', loop(plain, ',{to:m}')],
+    ['bounds that are reduced', loop(plain, ",{to:t.max(t.index('a',0))}")],
     ['a second loop', loop(plain).replace('o.store', "for(const z of t.over('x'))m=1;o.store")],
     ['a parameter that is renamed', loop(plain).replace('o.store', 'const u=t;o.store')],
   ])('not %s', (_, text) => {
