@@ -120,6 +120,10 @@ export interface Tile extends Omit<ArithmeticGpu, 'local' | 'unroll'> {
    * magnitudes, those of f8 within `2^-10`, those of f32 within `2^-9`. wgmma.mma_async on compute
    * capability 9.0, else mma.sync
    *
+   * On compute capability 9.0 they also compute two products of one loop where the tile of the
+   * first, converted by `tile.f16` or `tile.bf16`, is the left factor of the second, as in
+   * attention. The report says which products of a kernel they compute.
+   *
    * @throws CudaCompileError when the kernel is first run, for tiles of f64, i64 and u64, and with
    *   `'tensor'` for dtypes that tensor cores do not multiply
    */
