@@ -198,7 +198,8 @@ export const TEXTS: Readonly<Record<InstructionName, Text>> = {
   },
   'warp.mmaWords': (w, { detail, registers }) => {
     const [shape, sum, typeA, typeB] = detail as [string, string, string, string];
-    if (typeA.startsWith('e')) w.features.add('smallProducts');
+    if (typeA.startsWith('e'))
+      w.features.add(sum === 'f16' ? 'smallProductsInHalf' : 'smallProducts');
     const sums = SUMS[sum]!;
     w.line(
       `mma.sync.aligned.${shape}.row.col.${sums}.${typeA}.${typeB}.${sums} ` +
