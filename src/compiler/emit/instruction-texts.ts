@@ -209,6 +209,8 @@ export const TEXTS: Readonly<Record<InstructionName, Text>> = {
   'warp.storeMatrices': (w, { detail, address, registers }) => {
     w.line(`stmatrix.sync.aligned.m8n8.x${detail[0]!}.shared.b16 ${address(0)}, ${registers(1)}`);
   },
+  'grid.waitForDependencies': line('griddepcontrol.wait'),
+  'grid.launchDependents': line('griddepcontrol.launch_dependents'),
   'fence.async': line('fence.proxy.async.shared::cta'),
   'fence.barriers': line('fence.mbarrier_init.release.cluster'),
 };

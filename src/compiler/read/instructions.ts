@@ -461,6 +461,11 @@ const ROWS: Readonly<Record<InstructionName, Row>> = {
   },
   'warp.mmaWords': mmaWords,
   'warp.storeMatrices': storeMatrices,
+  'grid.waitForDependencies': (call, name) => {
+    call.pass.dependent = true;
+    return bare(call, name);
+  },
+  'grid.launchDependents': bare,
   'fence.async': bare,
   'fence.barriers': bare,
 };
