@@ -36,7 +36,7 @@ const PTX = `.version 7.8
 async function start({ device, count }: Setup, programmatic: boolean): Promise<Contender> {
   const module = await device.loadModule(PTX);
   const turned = module.kernel('turned', [core.output(u32), core.input(u32)]);
-  const stream = await device.createStream();
+  const stream = device.createStream();
   const [a, b] = [device.alloc(u32, COUNT), device.alloc(u32, COUNT)];
   const options = { grid: BLOCKS, block: THREADS, programmatic };
   const graph = await stream.capture(() => {
@@ -62,7 +62,7 @@ async function start({ device, count }: Setup, programmatic: boolean): Promise<C
     async close() {
       await graph.close();
       for (const buffer of [a, b]) buffer.close();
-      await stream.close();
+      stream.close();
       await module.close();
     },
   };

@@ -1,8 +1,8 @@
 /**
  * Instructions of the device that a body names directly: those of Hopper's warp groups, tensor
- * copies, mbarriers and clusters, and dependent grids. They have no other meaning for the compiler than their operands,
- * and are executed in their order. A row gives what the stages need to know; how an instruction is
- * read is in `read/instructions.ts`, its PTX in `emit/instruction-texts.ts`.
+ * copies, mbarriers, clusters and dependent grids. They have no other meaning for the compiler than
+ * their operands, and are executed in their order. A row gives what the stages need to know; how an
+ * instruction is read is in `read/instructions.ts`, its PTX in `emit/instruction-texts.ts`.
  */
 
 interface InstructionRow {

@@ -63,7 +63,7 @@ test.each([false, true])('a chain has the results of a sequence, checked: %s', a
   const on = own ?? device;
   using a = await begin(on);
   using b = await on.zeros(f32, [COUNT]);
-  const stream = await on.createStream();
+  const stream = on.createStream();
   for (let turn = 0; turn < 20; turn++) {
     const [x, y] = turn % 2 === 0 ? [a, b] : [b, a];
     turned({ y, x } as never, { programmatic: true }).runOn(stream);
@@ -72,7 +72,7 @@ test.each([false, true])('a chain has the results of a sequence, checked: %s', a
 });
 
 test('a copy after a dependent kernel has what all kernels before it wrote', async () => {
-  const stream = await device.createStream();
+  const stream = device.createStream();
   using a = await begin(device);
   using b = await device.zeros(f32, [COUNT]);
   early({ y: a }, { grid: 1 }).runOn(stream);
@@ -86,7 +86,7 @@ test('a copy after a dependent kernel has what all kernels before it wrote', asy
 test('a graph has the results of a sequence, each time that it is launched', async () => {
   using a = await begin(device);
   using b = await device.zeros(f32, [COUNT]);
-  const stream = await device.createStream();
+  const stream = device.createStream();
   await turned.prepare(device);
   const graph = await stream.capture(() => {
     for (let turn = 0; turn < 4; turn++) {
@@ -98,7 +98,7 @@ test('a graph has the results of a sequence, each time that it is launched', asy
   graph.launch(stream);
   expect([...(await a.read().runOn(stream))]).toEqual(after(8));
   await graph.close();
-  await stream.close();
+  stream.close();
 });
 
 test('a kernel that never waits is refused', async () => {
