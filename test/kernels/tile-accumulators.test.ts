@@ -77,7 +77,7 @@ describe.each(onCpu ? (['8.9', '9.0'] as const) : (['of the GPU'] as const))(
     });
 
     someOf(1, test)(PAIRS)('%s are within the bound', async (_, dtypeA, dtypeB, factors) => {
-      const [m, n, k] = [70, 136, 208];
+      const [m, n, k] = [70, 72, 208];
       const kernel = product(dtypeA, dtypeB, f32);
       const shape = { m, n, k };
       const instruction = version === 90 ? 'wgmma.m64n128' : 'mma.m16n8';
@@ -98,22 +98,24 @@ describe.each(onCpu ? (['8.9', '9.0'] as const) : (['of the GPU'] as const))(
       using c = (await kernel({ a: a!, b: b! })).c;
       const sums = await c.read();
       const bound = (k / 16 + 2) * 2 ** -10;
+      let largest = 0;
       let coarse = 0;
       for (const [at, sum] of sums.entries()) {
         const [row, column] = [Math.floor(at / n), at % n];
         const terms = range(k).map((p) => xs![row * k + p]! * ys![column * k + p]!);
         const exact = terms.reduce((all, term) => all + term, 0);
         const most = terms.reduce((all, term) => all + Math.abs(term), 0);
-        expect(Math.abs(sum - exact)).toBeLessThanOrEqual(bound * most);
+        largest = Math.max(largest, Math.abs(sum - exact) / most);
         // They have been numbers of f16.
         if (Math.abs(exact) >= 16 && (sum * 2 ** 6) % 1 === 0) coarse++;
         else if (Math.abs(exact) >= 16) coarse = -Infinity;
       }
+      expect(largest).toBeLessThanOrEqual(bound);
       expect(coarse).toBeGreaterThan(0);
       for (const each of [a!, b!]) each.close();
     });
 
-    test('sums beyond 65504 are infinite', async () => {
+    test('sums beyond 65504 are infinite', { tags: 'thorough' }, async () => {
       using a = await device.full(f16, [8, 64], 64);
       using c = (await product(f16, f16, f32)({ a, b: a })).c;
       expect([...new Set(await c.read())]).toEqual([Infinity]);
@@ -126,7 +128,7 @@ describe.each(onCpu ? (['8.9', '9.0'] as const) : (['of the GPU'] as const))(
       expect([...new Set(await c.read())]).toEqual([64 * 0.25 * 2 + 1]);
     });
 
-    test('the usual accumulators may be named', async () => {
+    test('the usual accumulators may be named', { tags: 'thorough' }, async () => {
       for (const [dtype, out, options] of [
         [bf16, f32, "{ accumulate: 'f32' }"],
         [f32, f32, "{ precision: 'tensor', accumulate: 'f32' }"],
@@ -153,7 +155,7 @@ describe('an error of the compiler', () => {
     [f16, "{ accumulate: 'f16', precision: 'exact' }", 'An exact product is summed in f32'],
     [f16, "{ accumulate: 'f64' }", "accumulate is 'f32' or 'f16' or 'i32'"],
     [f16, "{ accumulates: 'f16' }", 'The options of dot are constants, precision and accumulate'],
-  ] as const)('%s with %s', async (dtype, options, message) => {
+  ] as const)('$0.name with $1', async (dtype, options, message) => {
     const kernel = product(dtype, dtype, dtype === i8 ? i32 : f32, options);
     const error = await failure(() => kernel.ptx({ capability: [9, 0] }, { m: 64, n: 64, k: 64 }));
     expect(error).toBeInstanceOf(CudaCompileError);
