@@ -33,6 +33,7 @@ import { chain } from './runtime/chain.js';
 import { copiesPinned } from './runtime/copy-pinned.js';
 import { copiesPlain } from './runtime/copy-plain.js';
 import { eventLoopStall } from './runtime/event-loop-stall.js';
+import { dependentLaunches } from './runtime/dependent-launches.js';
 import { graphReplay } from './runtime/graph-replay.js';
 import { launchAwaitIdle } from './runtime/launch-await-idle.js';
 import { launchAwait } from './runtime/launch-await.js';
@@ -48,6 +49,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   launchAwaitIdle,
   chain,
   graphReplay,
+  dependentLaunches,
   ...copiesPinned,
   ...copiesPlain,
   eventLoopStall,

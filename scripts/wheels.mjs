@@ -75,17 +75,19 @@ async function wheelOf(name, version) {
 }
 
 /** The files of a wheel, which is a ZIP archive: read by its central directory (APPNOTE 4.3.12). */
-function* filesOf(archive) {
+function* filesOf(archive, keep) {
   const end = archive.lastIndexOf(Buffer.from('PK\x05\x06', 'latin1'));
   if (end < 0) throw new Error('a wheel without a directory');
   let at = archive.readUInt32LE(end + 16);
   for (let i = archive.readUInt16LE(end + 10); i > 0; i--) {
-    const [method, packed, nameLength, extra, comment, head] = [
+    const [method, packed, nameLength, extra, comment, mode, head] = [
       archive.readUInt16LE(at + 10),
       archive.readUInt32LE(at + 20),
       archive.readUInt16LE(at + 28),
       archive.readUInt16LE(at + 30),
       archive.readUInt16LE(at + 32),
+      // The upper half of the external attributes is that of Unix.
+      archive.readUInt16LE(at + 40) & 0o777,
       archive.readUInt32LE(at + 42),
     ];
     const name = archive.toString('utf8', at + 46, at + 46 + nameLength);
@@ -94,11 +96,14 @@ function* filesOf(archive) {
     const start = head + 30 + archive.readUInt16LE(head + 26) + archive.readUInt16LE(head + 28);
     const bytes = archive.subarray(start, start + packed);
     if (method !== 0 && method !== 8) throw new Error(`${name}: packed by method ${method}`);
-    yield [name, method === 8 ? inflateRawSync(bytes) : bytes];
+    if (keep.test(name)) yield [name, method === 8 ? inflateRawSync(bytes) : bytes, mode || 0o644];
   }
 }
 
-/** `packages`: their names on PyPI and versions. What is there already is left as it is. */
+/**
+ * `packages`: their names on PyPI and versions, and a pattern of the files to keep where not all of
+ * them are. What is there already is left as it is.
+ */
 export async function installWheels(cache, packages) {
   const folder = fileURLToPath(new URL(`../node_modules/.cache/${cache}/`, import.meta.url));
   const wanted = packages.map((each) => each.join(' ')).join('\n');
@@ -107,12 +112,12 @@ export async function installWheels(cache, packages) {
     throw new Error(`PyPI has no ${packages[0][0]} for ${process.platform}-${process.arch}`);
   if ((await readFile(stamp, 'utf8').catch(() => '')) === wanted) return;
   await rm(folder, { recursive: true, force: true });
-  for (const [name, version] of packages) {
-    for (const [path, bytes] of filesOf(await wheelOf(name, version))) {
+  for (const [name, version, keep = /^/] of packages) {
+    for (const [path, bytes, mode] of filesOf(await wheelOf(name, version), keep)) {
       const target = resolve(folder, path);
       if (!target.startsWith(folder)) throw new Error(`${name}: ${path} leads out of its folder`);
       await mkdir(dirname(target), { recursive: true });
-      await writeFile(target, bytes);
+      await writeFile(target, bytes, { mode });
     }
   }
   await writeFile(stamp, wanted);

@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { describeCache } from './cache.js';
 import { gibibytes } from './device-rows.js';
 import type { EngineFeatures } from './engine-features.js';
-import type { Info, Problem } from './info.js';
+import type { Info, LibraryInfo, Problem } from './info.js';
 
 const FEATURE_NAMES: Readonly<Record<keyof EngineFeatures, string>> = {
   wasmSimd: 'WebAssembly SIMD',
@@ -66,6 +66,11 @@ function devices({ devices: found }: Info): string {
   );
 }
 
+function placeOf({ path = '', version }: LibraryInfo): string {
+  if (version === undefined) return path;
+  return `${path}, ${typeof version === 'string' ? version : version.problem.message}`;
+}
+
 function libraries(info: Info): string {
   const found = info.libraries.filter(({ path }) => path !== undefined);
   const missing = info.libraries.filter(({ path }) => path === undefined);
@@ -74,7 +79,7 @@ function libraries(info: Info): string {
     parts.push(
       table(
         ['', ''],
-        found.map(({ name, path }) => [name, path!]),
+        found.map((library) => [library.name, placeOf(library)]),
       ),
     );
   if (missing.length > 0)

@@ -1,5 +1,7 @@
-import { homedir } from 'node:os';
-import { describe, expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
 import type { Driver } from '../driver/driver.js';
 import { DriverError, LibraryNotFoundError } from '../driver/error.js';
 import { CUresult } from '../ground/result.js';
@@ -117,6 +119,45 @@ test('the report has the relevant variables only', () => {
 test.skipIf(homedir().length <= 1)('the home folder is not in the report', () => {
   const info = gatherInfo(sources({ env: { CUDA_HOME: `${homedir()}/cuda` } }));
   expect(formatInfo(info)).toContain('| CUDA_HOME | ~/cuda |');
+});
+
+describe.skipIf(process.platform === 'win32')('a program of NVIDIA', () => {
+  /** The report's line of the Tile IR assembler where it is a shell script. */
+  function reported(script: string, mode = 0o755): string | undefined {
+    const folder = mkdtempSync(join(tmpdir(), 'async-cuda-info-'));
+    const program = join(folder, 'tileiras');
+    writeFileSync(program, `#!/bin/sh\n${script}\n`, { mode });
+    vi.stubEnv('ASYNC_CUDA_TILEIRAS', folder);
+    try {
+      const report = formatInfo(gatherInfo(sources()));
+      const line = report.split('\n').find((each) => each.includes('Tile IR assembler'));
+      return line?.replace(program, 'PATH');
+    } finally {
+      vi.unstubAllEnvs();
+      rmSync(folder, { recursive: true });
+    }
+  }
+  const name = "NVIDIA's Tile IR assembler";
+
+  test('is listed with its place and version', () => {
+    expect(reported('echo "Cuda compilation tools, release 13.5, V13.5.37"')).toBe(
+      `| ${name} | PATH, 13.5.37 |`,
+    );
+  });
+
+  test('that prints no version, or does not start, is listed with that', () => {
+    expect(reported('exit 3')).toBe(`| ${name} | PATH, it prints no version |`);
+    expect(reported('', 0o644)).toMatch(/PATH, it does not start: .*EACCES/);
+  });
+
+  test('that is not there is listed as missing', () => {
+    vi.stubEnv('ASYNC_CUDA_TILEIRAS', '/nowhere/tileiras');
+    try {
+      expect(formatInfo(gatherInfo(sources()))).toContain(`${name} (1 paths tried)`);
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  });
 });
 
 test('this machine has a report', () => {

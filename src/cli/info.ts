@@ -2,6 +2,7 @@
  * Gathers the facts about the machine for a bug report. Missing or broken parts are reported, never
  * thrown.
  */
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem, version as systemVersion } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -11,6 +12,8 @@ import { openCpu } from '../driver/cpu/open.js';
 import type { Driver } from '../driver/driver.js';
 import { LibraryNotFoundError } from '../driver/error.js';
 import { findLibrary } from '../native/find.js';
+import type { FindResult } from '../native/find.js';
+import { KNOWN_PROGRAMS, findProgram } from '../native/find-program.js';
 import { koffiPath } from '../native/koffi.js';
 import { KNOWN_LIBRARIES } from '../native/libraries.js';
 import { openLibcuda } from '../driver/libcuda/open.js';
@@ -37,6 +40,14 @@ export interface DriverInfo {
   kernelModule?: string;
 }
 
+export interface LibraryInfo {
+  name: string;
+  path?: string;
+  /** What a program says about its version, or why it does not start. */
+  version?: string | { problem: Problem };
+  pathsTried?: number;
+}
+
 export interface Info {
   asyncCuda: string;
   node: { version: string; v8: string; platform: string; arch: string };
@@ -49,7 +60,8 @@ export interface Info {
   /** Failures of devices. */
   problems: Problem[];
   features: EngineFeatures;
-  libraries: { name: string; path?: string; pathsTried?: number }[];
+  /** Libraries, then programs. */
+  libraries: LibraryInfo[];
   /** The compiled code on disk; null where that is switched off. */
   cache: CacheContents | null;
   /** Environment variables that change which libraries are found or how they run. */
@@ -125,6 +137,24 @@ function driverInfo(driver: Driver): DriverInfo {
   return info;
 }
 
+const libraryInfo = (name: string, found: FindResult): LibraryInfo =>
+  'path' in found ? { name, path: found.path } : { name, pathsTried: found.tried.length };
+
+/** How long a program may take to print its version: the first start reads it from the disk. */
+const VERSION_MS = 10_000;
+
+/** The version that NVIDIA's program prints, e.g. `13.5.37`. */
+function programVersion(path: string): string | { problem: Problem } {
+  const { stdout, error } = spawnSync(path, ['--version'], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+    timeout: VERSION_MS,
+  });
+  if (error !== undefined) return { problem: { message: `it does not start: ${error.message}` } };
+  const version = /\bV(\d+(?:\.\d+)+)/.exec(stdout)?.[1];
+  return version ?? { problem: { message: 'it prints no version' } };
+}
+
 const VARIABLES = new RegExp(
   '^(ASYNC_CUDA_.*|LD_LIBRARY_PATH|NODE_OPTIONS|NVIDIA_VISIBLE_DEVICES|' +
     'CUDA_(HOME|PATH|VISIBLE_DEVICES|MODULE_LOADING|CACHE_.*|LAUNCH_BLOCKING))$',
@@ -194,12 +224,13 @@ export function gatherInfo(sources: InfoSources = thisProcess): Info {
     devices,
     problems,
     features: engineFeatures(),
-    libraries: Object.values(KNOWN_LIBRARIES).map((row) => {
-      const found = findLibrary(row);
-      return 'path' in found
-        ? { name: row.name, path: found.path }
-        : { name: row.name, pathsTried: found.tried.length };
-    }),
+    libraries: [
+      ...Object.values(KNOWN_LIBRARIES).map((row) => libraryInfo(row.name, findLibrary(row))),
+      ...Object.values(KNOWN_PROGRAMS).map((row) => {
+        const info = libraryInfo(row.name, findProgram(row));
+        return info.path === undefined ? info : { ...info, version: programVersion(info.path) };
+      }),
+    ],
     cache: sources.cache() ?? null,
     environment: Object.fromEntries(
       Object.entries(sources.env).filter(

@@ -1,16 +1,20 @@
 /** The dtypes that tensor cores multiply: how instructions name them, and what they sum in. */
 import type { StorageType } from './tree.js';
 
+/** What tensor cores can sum products in. */
+export const ACCUMULATORS = ['f32', 'f16', 'i32'] as const;
+export type Accumulator = (typeof ACCUMULATORS)[number];
+
 export interface FactorFacts {
   /** Its type in PTX. */
   readonly type: string;
   /** Elements of the summed axis in one instruction: 32 bytes. */
   readonly depth: number;
   /** Storage of the sums, the usual one first. */
-  readonly sums: readonly StorageType[];
+  readonly sums: readonly Accumulator[];
   /**
-   * Whether sums of a step are added to others by f32 arithmetic: tensor cores keep 13 bits of a
-   * sum of products of f8 (H200), which a long common dimension would use up.
+   * Whether sums of a step in f32 are added to others by f32 arithmetic: tensor cores keep 13 bits
+   * of a sum of products of f8 (H200), which a long common dimension would use up.
    */
   readonly addsSteps: boolean;
 }

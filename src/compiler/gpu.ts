@@ -373,10 +373,23 @@ export interface Block {
   min(value: number): number;
 }
 
-/** Operations of the grid. A kernel that uses them is launched cooperatively. */
+/** Operations of the grid. */
 export interface Grid {
-  /** Waits for all threads of the grid. */
+  /** Waits for all threads of the grid. A kernel that uses it is launched cooperatively. */
   sync(): void;
+  /**
+   * Waits until the grids that this one depends on have ended, and their writes are visible. Where
+   * the launch has `{ programmatic: true }`, the thread may read or write no memory of another
+   * kernel before; without that option it has no effect. Compute capability 9.0.
+   * griddepcontrol.wait
+   */
+  waitForDependencies(): void;
+  /**
+   * Lets the next grid of the stream begin, where its launch has `{ programmatic: true }`, once all
+   * blocks of this one have called it or ended. Writes need not be before it: the next grid waits
+   * for the end of this one. Compute capability 9.0. griddepcontrol.launch_dependents
+   */
+  launchDependents(): void;
 }
 
 /** Makes the thread's own writes visible before those that follow. */

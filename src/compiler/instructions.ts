@@ -1,8 +1,8 @@
 /**
  * Instructions of the device that a body names directly: those of Hopper's warp groups, tensor
- * copies, mbarriers and clusters. They have no other meaning for the compiler than their operands,
- * and are executed in their order. A row gives what the stages need to know; how an instruction is
- * read is in `read/instructions.ts`, its PTX in `emit/instruction-texts.ts`.
+ * copies, mbarriers, clusters and dependent grids. They have no other meaning for the compiler than
+ * their operands, and are executed in their order. A row gives what the stages need to know; how an
+ * instruction is read is in `read/instructions.ts`, its PTX in `emit/instruction-texts.ts`.
  */
 
 interface InstructionRow {
@@ -14,6 +14,8 @@ interface InstructionRow {
   readonly threads: 'one' | 'warp' | 'warp group' | 'cluster';
   /** Whether lines of its arrays in shared memory are swizzled. */
   readonly swizzles?: true;
+  /** Whether it has no effect where grids run one after the other, as in a simulation. */
+  readonly betweenGrids?: true;
 }
 
 const HOPPER = { capability: 90, specific: false, threads: 'one' } as const;
@@ -44,6 +46,8 @@ export const INSTRUCTIONS = {
   /** A product whose fragments are words. Only the compiler's own kernels name it. */
   'warp.mmaWords': { capability: 80, specific: false, threads: 'warp' },
   'warp.storeMatrices': { ...HOPPER, threads: 'warp' },
+  'grid.waitForDependencies': { ...HOPPER, betweenGrids: true },
+  'grid.launchDependents': { ...HOPPER, betweenGrids: true },
   'fence.async': HOPPER,
   'fence.barriers': HOPPER,
 } as const satisfies Readonly<Record<string, InstructionRow>>;

@@ -371,6 +371,7 @@ export class TreeBuilder {
       body,
       indexType: this.indexType,
       cooperative: text.includes('"of":"grid"'),
+      dependent: text.includes('"grid.waitForDependencies"'),
       texts: [this.text],
     };
   }

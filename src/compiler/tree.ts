@@ -119,6 +119,11 @@ export interface KernelTree {
   readonly indexType: 'i32' | 'i64';
   /** Whether it uses a barrier of the whole grid, and has to be launched cooperatively. */
   readonly cooperative: boolean;
+  /**
+   * Whether it waits for the grid before it, which until then may write its inputs: loads of them
+   * stay behind the wait.
+   */
+  readonly dependent: boolean;
   /** Source texts that spans point into. */
   readonly texts: readonly string[];
 }

@@ -1,5 +1,5 @@
 /** Attributes of a kernel and of a launch: their checks, and their encoding in the ring. */
-import { checkBoolean, checkInteger } from '../ground/arguments.js';
+import { checkBoolean, checkInteger, invalid } from '../ground/arguments.js';
 import {
   LAUNCH_CLUSTER,
   LAUNCH_COOPERATIVE,
@@ -29,11 +29,27 @@ export interface KernelAttributes {
   maxDynamicSharedBytes: number;
 }
 
-/** Checks the attributes of a launch, before anything is queued. */
-export function checkAttributes(options: LaunchOptions): void {
+/**
+ * Checks the attributes of a launch, before anything is queued. `waits`: whether the kernel's code
+ * waits for the grids before it, where that is known.
+ */
+export function checkAttributes(
+  options: LaunchOptions,
+  kernel: string,
+  waits: boolean | undefined,
+): void {
   const { cooperative, cluster, programmatic, priority } = options;
   checkBoolean('options.cooperative', cooperative);
   checkBoolean('options.programmatic', programmatic);
+  // It could end before the kernel before it, and work after it would begin too early.
+  if (programmatic === true && waits === false)
+    throw invalid(
+      'options.programmatic',
+      `false or nothing, since kernel '${kernel}' never waits for the one before it`,
+      programmatic,
+      'Call gpu.grid.waitForDependencies() in it before it uses memory: griddepcontrol.wait in ' +
+        'PTX, cudaGridDependencySynchronize() in CUDA C++.',
+    );
   if (priority !== undefined) checkInteger('options.priority', priority, -2147483648, 2147483647);
   if (cluster === undefined) return;
   for (let axis = 0; axis < 3; axis++) {

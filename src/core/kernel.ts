@@ -369,7 +369,7 @@ export class Kernel {
       options.programmatic !== undefined ||
       options.priority !== undefined ||
       this.maps.length > 0;
-    if (extended) checkAttributes(options);
+    if (extended) checkAttributes(options, this.name, this.module.waits);
     const usual = typeof grid === 'number' && typeof block === 'number' && !extended;
     const last = this.wideShape;
     if (

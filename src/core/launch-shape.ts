@@ -25,7 +25,11 @@ export interface LaunchOptions {
    */
   cluster?: Dimensions;
   /**
-   * Whether the kernel may begin before the kernel queued before it ends.
+   * Whether the kernel may begin before the kernel queued before it on the stream ends: once all
+   * blocks of that one have executed `griddepcontrol.launch_dependents` or ended. It has to execute
+   * `griddepcontrol.wait` before it reads or writes memory that another kernel uses; PTX without
+   * that instruction is refused (ERR_CUDA_INVALID_ARGUMENT). It needs compute capability 9.0; on
+   * the CPU device it has no effect. In a captured graph it becomes a programmatic edge.
    * CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
    */
   programmatic?: boolean;

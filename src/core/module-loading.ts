@@ -21,7 +21,7 @@ export async function load(
     device.properties.sharedMemoryPerBlockOptin,
     known,
   );
-  return moduleOf(device, loaded, options);
+  return moduleOf(device, loaded, options, waitsIn(image));
 }
 
 /** Loads PTX or machine code whose kernels' names are known while the calling thread blocks. */
@@ -38,10 +38,18 @@ export function loadNow(
     device.properties.sharedMemoryPerBlockOptin,
     { kernels },
   );
-  return moduleOf(device, loaded, options);
+  return moduleOf(device, loaded, options, waitsIn(image));
 }
 
-function moduleOf(device: CoreDevice, loaded: LoadedModule, options: ModuleOptions): Module {
-  const { library, kernels, failed, prints } = loaded;
-  return new Module(device, library, kernels, failed, options.prints ?? prints);
+/** Whether PTX has the wait of a dependent grid; undefined for machine code. */
+const waitsIn = (image: string | Uint8Array): boolean | undefined =>
+  typeof image === 'string' ? image.includes('griddepcontrol.wait') : undefined;
+
+function moduleOf(
+  device: CoreDevice,
+  { library, kernels, failed, prints }: LoadedModule,
+  options: ModuleOptions,
+  waits: boolean | undefined,
+): Module {
+  return new Module(device, library, kernels, failed, { prints: options.prints ?? prints, waits });
 }

@@ -65,6 +65,11 @@ export class Module implements AsyncDisposable {
   /** The use of the stream that launched last. */
   private lastUse: Use | undefined = undefined;
   private readonly prints: boolean;
+  /**
+   * Whether some kernel waits for the grids that it depends on; undefined where the module is
+   * machine code. @internal
+   */
+  readonly waits: boolean | undefined;
   private closed = false;
 
   /** @internal */
@@ -73,11 +78,12 @@ export class Module implements AsyncDisposable {
     library: number,
     kernels: readonly LoadedKernel[],
     failed: readonly FailedKernel[],
-    prints: boolean,
+    { prints, waits }: { readonly prints: boolean; readonly waits: boolean | undefined },
   ) {
     this.device = device;
     this.library = library;
     this.prints = prints;
+    this.waits = waits;
     this.failed = new Map(failed.map((kernel) => [kernel.name, kernel]));
     this.loaded = new Map(kernels.map((kernel) => [kernel.name, kernel]));
     device.objects.own(this);

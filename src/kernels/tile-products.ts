@@ -3,7 +3,8 @@
  * statement. It is found in the body's text, since the parser is part of the compiler, which a
  * kernel whose code is kept does not load; what is not found is computed without tensor cores.
  */
-import { FACTORS, together } from '../compiler/factors.js';
+import { ACCUMULATORS, FACTORS, together } from '../compiler/factors.js';
+import type { Accumulator } from '../compiler/factors.js';
 import { DTYPES } from '../core/index.js';
 import type { KernelDTypeName } from '../core/index.js';
 import {
@@ -43,7 +44,9 @@ export interface FoundProduct {
   readonly left: FactorForm;
   readonly right: FactorForm;
   /** The precision that its options name. */
-  readonly precision: 'exact' | 'tensor' | undefined;
+  readonly precision?: 'exact' | 'tensor';
+  /** What its options sum in. */
+  readonly accumulate?: Accumulator;
   /** Tensors of which the body uses nothing but one store, outside of loops. */
   readonly stored: readonly string[];
 }
@@ -53,17 +56,17 @@ const OWN = String.raw`(?:[\w$]+\.)?`;
 const LOAD = String.raw`${OWN}${NAME}\.load\(\s*\1\s*\)`;
 const FACTOR = String.raw`(?:${OWN}transpose\(\s*${LOAD}\s*\)|${LOAD})`;
 const QUOTE = String.raw`['"\x60]`;
-const WORD = String.raw`${QUOTE}(tensor|exact)${QUOTE}`;
-const PRECISION = String.raw`(?:,\s*\{\s*precision:\s*${WORD}\s*,?\s*\}\s*)?`;
+const OPTIONS = String.raw`(?:,\s*\{([^{}]*)\}\s*)?`;
+const OPTION = new RegExp(String.raw`^\s*(precision|accumulate)\s*:\s*${QUOTE}(\w+)${QUOTE}\s*$`);
 const OVER = String.raw`${OWN}over\(\s*(['"\x60])${NAME}\2\s*\)`;
 /**
  * The loop: its step, a quote, the axis, a brace, the sum; each factor if it is turned, and if not;
- * the precision.
+ * the options.
  */
 const LOOP = new RegExp(
   String.raw`for\s*\(\s*(?:const|let|var)\s+${NAME}\s+of\s+${OVER}\s*\)\s*(\{\s*)?` +
     String.raw`${NAME}\s*=\s*${OWN}dot\(\s*${FACTOR}\s*,\s*${FACTOR}\s*,\s*\5\s*` +
-    String.raw`${PRECISION},?\s*\)(\s*;?\s*)`,
+    String.raw`${OPTIONS},?\s*\)(\s*;?\s*)`,
 );
 /** The parameters' names; bundlers write `{ a: a2 }` for those that the scope around it has. */
 export const PARAMETERS =
@@ -120,9 +123,24 @@ export function productIn(given: string, tensors: readonly string[]): FoundProdu
       : undefined;
   });
   if (left === undefined || right === undefined || left.name === right.name) return undefined;
-  const precision = loop[10] as FoundProduct['precision'];
+  const options = optionsIn(loop[10] ?? '');
+  if (options === undefined) return undefined;
   const stored = storedOnce(rest, locals).filter((name) => tensors.includes(name));
-  return { summed: loop[3]!, left, right, precision, stored };
+  return { summed: loop[3]!, left, right, ...options, stored };
+}
+
+/** The options of a product; undefined where they are no constants, which the compiler refuses. */
+function optionsIn(text: string): Pick<FoundProduct, 'precision' | 'accumulate'> | undefined {
+  const found: { precision?: 'exact' | 'tensor'; accumulate?: Accumulator } = {};
+  for (const part of text.split(',')) {
+    if (part.trim() === '') continue;
+    const [, name, value] = OPTION.exec(part) ?? [];
+    const sums = ACCUMULATORS.find((each) => each === value);
+    if (name === 'precision' && (value === 'tensor' || value === 'exact')) found.precision = value;
+    else if (name === 'accumulate' && sums !== undefined) found.accumulate = sums;
+    else return undefined;
+  }
+  return found;
 }
 
 /** The names of what the rest of a body uses for one store only, by their local names. */
@@ -218,7 +236,7 @@ export function inMemory({ name, turned }: FactorForm, { layout, dtype }: GivenT
 
 /** Why tensor cores do not compute products of these dtypes. */
 function notByDtype(
-  precision: FoundProduct['precision'],
+  { precision, accumulate }: FoundProduct,
   left: Factor,
   right: Factor,
   { capability }: DeviceTarget,
@@ -226,6 +244,9 @@ function notByDtype(
   if (precision === 'exact' && sumsOf(left.storage) === 'f32') return 'it is exact';
   if (!together(left.storage, right.storage))
     return `tensor cores have no product of ${left.storage} and ${right.storage}`;
+  const { sums } = FACTORS[left.storage]!;
+  if (accumulate !== undefined && !sums.includes(accumulate))
+    return `products of ${left.storage} are summed in ${sums.join(' or ')}`;
   if (left.storage === 'f32' && precision !== 'tensor')
     return "f32 is exact by default: { precision: 'tensor' } rounds it to tf32";
   const least = capability === HOPPER ? undefined : BY_WARPS[left.storage];
@@ -287,6 +308,7 @@ interface Candidate {
   readonly cuts: NamedCuts;
   readonly walk: TileWalk;
   readonly tensors: readonly GivenTensor[];
+  readonly halfSums: boolean;
   /** Tensors of which the body uses nothing but one store. */
   readonly stored: readonly GivenTensor[];
 }
@@ -303,7 +325,7 @@ export function productForm(
   const [left, right] = [found.left, found.right].map((factor) =>
     inMemory(factor, given(factor.name)),
   ) as [Factor, Factor];
-  const byDtype = notByDtype(found.precision, left, right, target);
+  const byDtype = notByDtype(found, left, right, target);
   if (byDtype !== undefined) return byDtype;
   const numbers = axesOfProduct(found, cuts);
   if (typeof numbers === 'string') return numbers;
@@ -340,6 +362,7 @@ export function productForm(
     return 'rows of a tensor do not begin at multiples of two elements';
   const candidate: Candidate = {
     ...{ left, right, rows, columns, summed, cuts, walk, tensors },
+    halfSums: found.accumulate === 'f16',
     stored: found.stored.map(given),
   };
   return target.capability === HOPPER
@@ -354,15 +377,17 @@ export const factorOf = ({ name, turned, storage }: Factor): ProductFactor => ({
 });
 
 const instructionOf = (shape: string, product: ProductForm): string =>
-  `${shape}k${depthOf(product)} of ${dtypesOf(product)}`;
+  `${shape}k${depthOf(product)} of ${dtypesOf(product)}` +
+  (product.halfSums === true ? ', sums of f16' : '');
 
 /** Why warp groups do not compute a product, or its launch. */
 function warpGroupForm(
-  { left, right, rows, columns, summed, cuts, walk, stored }: Candidate,
+  { left, right, rows, columns, summed, cuts, walk, halfSums, stored }: Candidate,
   target: DeviceTarget,
 ): ProductLaunch | string {
   const [down, across] = [walk.axes[rows]!, walk.axes[columns]!];
-  const widths = FACTORS[left.storage]!.addsSteps ? COLUMNS_BY_STEPS : COLUMNS;
+  const bySteps = !halfSums && FACTORS[left.storage]!.addsSteps;
+  const widths = bySteps ? COLUMNS_BY_STEPS : COLUMNS;
   if (across.cut !== 'blocks' || !widths.includes(across.tile))
     return `tiles have ${across.tile} columns, and not ${oneOf(widths)}`;
   const copied = stored.find((tensor) => {
@@ -381,6 +406,7 @@ function warpGroupForm(
   if (stages < 2) return 'shared memory does not hold two steps of the factors';
   const product: ProductForm = {
     ...{ by: 'warp groups', rows, columns, summed, stages },
+    ...(halfSums ? { halfSums } : {}),
     ...{ left: factorOf(left), right: factorOf(right) },
     copied: copied && { name: copied.name, storage: copied.dtype as CopiedForm['storage'] },
   };
@@ -436,12 +462,12 @@ const SHORT = 4 * LINE_BYTES;
 
 /** Why warps do not compute a product, or its launch. */
 function warpForm(
-  { left, right, rows, columns, summed, cuts, walk }: Candidate,
+  { left, right, rows, columns, summed, cuts, walk, halfSums }: Candidate,
   target: DeviceTarget,
 ): ProductLaunch | string {
   const [down, across] = [walk.axes[rows]!, walk.axes[columns]!];
-  const { addsSteps } = FACTORS[left.storage]!;
-  const most = MOST_SUMS / (addsSteps ? 2 : 1);
+  const bySteps = !halfSums && FACTORS[left.storage]!.addsSteps;
+  const most = MOST_SUMS / (bySteps ? 2 : 1);
   const fits = WARPS.filter(
     (row) => row.rows === down.tile && (row.warpRows * row.columns) / row.warpsAcross <= most,
   );
@@ -462,6 +488,7 @@ function warpForm(
   if (steps === undefined) return 'shared memory does not hold two steps of the factors';
   const product: ProductForm = {
     ...{ by: 'warps', rows, columns, summed, warpRows, warpsAcross },
+    ...(halfSums ? { halfSums } : {}),
     ...{ left: factorOf(left), right: factorOf(right) },
     ...{ depth: steps[0] / DTYPES[left.storage].bytes, stages: steps[1] },
   };

@@ -99,6 +99,13 @@ export interface DotOptions {
    * integers are exact by both.
    */
   readonly precision?: 'exact' | 'tensor';
+  /**
+   * What tensor cores sum in: `'f32'`, or `'f16'` for factors of f16 and f8; `'i32'` for those of
+   * i8 and u8. Sums of f16 take half of the registers. Each instruction rounds them to f16, and
+   * beyond 65504 they are infinite. A product that tensor cores do not compute has sums of f32
+   * instead. Default: f32, and i32 for integers.
+   */
+  readonly accumulate?: 'f32' | 'f16' | 'i32';
 }
 
 /**
@@ -117,15 +124,17 @@ export interface Tile extends Omit<ArithmeticGpu, 'local' | 'unroll'> {
    * From compute capability 8.0 on, tensor cores compute a product that is the only statement of
    * its loop, of tiles of f16, bf16, i8 and u8, f8e4m3 and f8e5m2 (from 8.9 on), or of f32 with `{
    * precision: 'tensor' }`. Sums of f16 and bf16 are within `K · 2^-22` of the sum of the products'
-   * magnitudes, those of f8 within `2^-10`, those of f32 within `2^-9`. wgmma.mma_async on compute
-   * capability 9.0, else mma.sync
+   * magnitudes, those of f8 within `2^-10`, those of f32 within `2^-9`, and with `{ accumulate:
+   * 'f16' }` within `(K / 16 + 2) · 2^-10`. wgmma.mma_async on compute capability 9.0, else
+   * mma.sync
    *
    * On compute capability 9.0 they also compute two products of one loop where the tile of the
    * first, converted by `tile.f16` or `tile.bf16`, is the left factor of the second, as in
    * attention. The report says which products of a kernel they compute.
    *
-   * @throws CudaCompileError when the kernel is first run, for tiles of f64, i64 and u64, and with
-   *   `'tensor'` for dtypes that tensor cores do not multiply
+   * @throws CudaCompileError when the kernel is first run, for tiles of f64, i64 and u64, with
+   *   `'tensor'` for dtypes that tensor cores do not multiply, and with an `accumulate` in which no
+   *   instruction sums products of the dtypes
    */
   dot(a: number, b: number, sum?: number, options?: DotOptions): number;
   /** The tile with rows and columns exchanged. It takes tiles of tensors with named axes only. */

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 
 import { candidateFolders, isFolder, thisMachine } from './find.js';
-import type { Machine, Tried } from './find.js';
+import type { FindResult, Machine, Tried } from './find.js';
 
 /** A program of NVIDIA's, and where it comes from. */
 export interface ProgramRow {
@@ -25,6 +25,9 @@ export const TILEIRAS: ProgramRow = {
   wheels: ['nvidia-cuda-tileiras', 'nvidia-nvvm', 'nvidia-cuda-nvcc'],
 };
 
+/** The programs of NVIDIA's that async-cuda starts and lists, by key. */
+export const KNOWN_PROGRAMS = { tileiras: TILEIRAS } as const satisfies Record<string, ProgramRow>;
+
 /**
  * Finds a program, without starting it: the path, or every path tried.
  *
@@ -34,10 +37,7 @@ export const TILEIRAS: ProgramRow = {
  * if ('path' in found) console.log(found.path); // /usr/local/cuda/bin/tileiras
  * ```
  */
-export function findProgram(
-  row: ProgramRow,
-  machine: Machine = thisMachine(),
-): { readonly path: string } | { readonly tried: readonly Tried[] } {
+export function findProgram(row: ProgramRow, machine: Machine = thisMachine()): FindResult {
   const tried: Tried[] = [];
   const seen = new Set<string>();
   for (const path of candidates(row, machine)) {

@@ -14,23 +14,16 @@ import { CudaCompileError, CudaError, Device, f32, input, output, tileKernel } f
 import type { Tensor } from 'async-cuda';
 import { afterAll, describe, expect, test } from 'vitest';
 
-import { TILEIRAS, findProgram } from '../../src/native/find-program.js';
 import { failure, onCpu } from '../core/test-device.js';
+import { haveAssembler as found } from './tile-ir-assembler.test-support.js';
 import { TILE_IR_CASES } from './tile-ir.test-support.js';
 
-const found = 'path' in findProgram(TILEIRAS);
 const given = process.env['ASYNC_CUDA_TILEIR_CUBINS'] ?? '';
 const folder = given === '' ? mkdtempSync(join(tmpdir(), 'async-cuda-cubins-')) : given;
 
 afterAll(() => {
   if (given === '') rmSync(folder, { recursive: true, force: true });
 });
-
-if (!found)
-  console.error(
-    '\n!!! LEFT OUT: there is no tileiras on this machine, and nothing was assembled. Run pip ' +
-      'install nvidia-cuda-tileiras nvidia-nvvm nvidia-cuda-nvcc, and set ASYNC_CUDA_TILEIRAS.\n',
-  );
 
 describe.skipIf(!found)('assembled', () => {
   const targets = [

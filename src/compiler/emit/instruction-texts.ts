@@ -198,7 +198,8 @@ export const TEXTS: Readonly<Record<InstructionName, Text>> = {
   },
   'warp.mmaWords': (w, { detail, registers }) => {
     const [shape, sum, typeA, typeB] = detail as [string, string, string, string];
-    if (typeA.startsWith('e')) w.features.add('smallProducts');
+    if (typeA.startsWith('e'))
+      w.features.add(sum === 'f16' ? 'smallProductsInHalf' : 'smallProducts');
     const sums = SUMS[sum]!;
     w.line(
       `mma.sync.aligned.${shape}.row.col.${sums}.${typeA}.${typeB}.${sums} ` +
@@ -208,6 +209,8 @@ export const TEXTS: Readonly<Record<InstructionName, Text>> = {
   'warp.storeMatrices': (w, { detail, address, registers }) => {
     w.line(`stmatrix.sync.aligned.m8n8.x${detail[0]!}.shared.b16 ${address(0)}, ${registers(1)}`);
   },
+  'grid.waitForDependencies': line('griddepcontrol.wait'),
+  'grid.launchDependents': line('griddepcontrol.launch_dependents'),
   'fence.async': line('fence.proxy.async.shared::cta'),
   'fence.barriers': line('fence.mbarrier_init.release.cluster'),
 };

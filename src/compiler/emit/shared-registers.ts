@@ -79,6 +79,8 @@ class Liveness {
   /** Whether `value` is live where `definition` has just been made. */
   at(definition: Value, value: Value): boolean {
     const block = definition.block!;
+    // All phis of a block are written before any of them is read.
+    if (definition.op === 'phi' && value.op === 'phi' && value.block === block) return true;
     if (this.liveOut.get(block)!.has(value)) {
       return value.block !== block || this.isBefore(value, definition);
     }

@@ -44,6 +44,8 @@ export const featureVersions = {
   mixedProducts: 84,
   /** Products of warps of f8. */
   smallProducts: 84,
+  /** The same with sums of f16. */
+  smallProductsInHalf: 87,
 } as const;
 export type Feature = keyof typeof featureVersions;
 

@@ -216,6 +216,7 @@ export class TreeBuilder {
       body: this.body,
       indexType: this.indexType,
       cooperative: this.cooperative,
+      dependent: false,
       texts: [''],
     };
   }

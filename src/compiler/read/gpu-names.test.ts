@@ -134,7 +134,7 @@ const names = {
     max: 0,
     min: 0,
   } satisfies Record<keyof Block, 0>,
-  grid: { sync: 0 } satisfies Record<keyof Grid, 0>,
+  grid: { sync: 0, waitForDependencies: 0, launchDependents: 0 } satisfies Record<keyof Grid, 0>,
   fence: { block: 0, device: 0, system: 0, async: 0, barriers: 0 } satisfies Record<
     keyof Fences,
     0

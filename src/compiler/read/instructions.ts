@@ -145,7 +145,7 @@ const product = (registers: boolean) => (call: Call) => {
         `factor is ${b.storage}`,
       'Convert it.',
     );
-  if (!factors.sums.includes(sum.storage))
+  if (!(factors.sums as readonly StorageType[]).includes(sum.storage))
     pass.fail(
       argNodes[0] ?? node,
       `${name} of ${b.storage} sums in ${factors.sums.join(' or ')}, and argument 1 is an array ` +
@@ -394,8 +394,10 @@ function loadOfCluster(call: Call, name: InstructionName): Value {
  */
 function mmaWords(call: Call, name: InstructionName): Value {
   arity(call, 5);
+  let sums: StorageType = 'f32';
   const [sum, a, b] = [0, 1, 2].map((at): InstructionOperand => {
     const found = fragment(call, at, at === 0 ? 'the sum' : 'a factor');
+    if (at === 0) sums = found.storage;
     return { kind: 'fragment', fragment: asFragment(found), writes: at === 0 };
   }) as [InstructionOperand, InstructionOperand, InstructionOperand];
   const [left, right] = [3, 4].map((at) => {
@@ -405,7 +407,7 @@ function mmaWords(call: Call, name: InstructionName): Value {
     if (found === undefined) throw new TypeError(`${name} names the arrays of its factors`);
     return found;
   }) as [FactorFacts, FactorFacts];
-  const detail = [`m16n8k${left.depth}`, left.sums[0]!, left.type, right.type];
+  const detail = [`m16n8k${left.depth}`, sums, left.type, right.type];
   return instruction(call, name, [sum, a, b], detail);
 }
 
@@ -459,6 +461,11 @@ const ROWS: Readonly<Record<InstructionName, Row>> = {
   },
   'warp.mmaWords': mmaWords,
   'warp.storeMatrices': storeMatrices,
+  'grid.waitForDependencies': (call, name) => {
+    call.pass.dependent = true;
+    return bare(call, name);
+  },
+  'grid.launchDependents': bare,
   'fence.async': bare,
   'fence.barriers': bare,
 };

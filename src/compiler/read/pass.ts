@@ -181,6 +181,7 @@ export class Pass {
   readonly params: readonly (SignatureEntry & { readonly name: string })[];
   readonly arrays: DeclaredArray[] = [];
   cooperative = false;
+  dependent = false;
   /** Whether a variable's type changed after it was used. */
   changed = false;
   frame!: Frame;

@@ -123,6 +123,7 @@ function finish(pass: Pass, body: readonly Statement[]): KernelTree {
     body,
     indexType: pass.source.indexType,
     cooperative: pass.cooperative,
+    dependent: pass.dependent,
     texts: pass.facts.texts,
   };
 }

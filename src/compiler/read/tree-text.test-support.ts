@@ -31,6 +31,7 @@ export function printTree(tree: KernelTree): string {
     `(${abi.join(', ')})`,
     ...arrays,
     ...(tree.cooperative ? ['cooperative'] : []),
+    ...(tree.dependent ? ['dependent'] : []),
     ...printer.list(tree.body, ''),
   ].join('\n');
 }

@@ -2,6 +2,7 @@
  * The common part of the writers of statements and expressions: the lines of the generated
  * function, its names, and the places in the source that it refers to by number.
  */
+import { instructionRow } from '../instructions.js';
 import { KernelSourceError } from '../source-error.js';
 import type { Expression, KernelTree, Span, Statement } from '../tree.js';
 import type { Rope } from './mapped-text.js';
@@ -80,7 +81,7 @@ export abstract class KernelWriter {
       statement: (node) => {
         synchronises ||=
           node.kind === 'barrier' || node.kind === 'matrixProduct' || node.kind === 'loadMatrices';
-        if (node.kind === 'instruction')
+        if (node.kind === 'instruction' && instructionRow(node.name).betweenGrids !== true)
           throw new KernelSourceError(
             `gpu.${node.name} is not simulated`,
             "Run the kernel on a CPU device: open('cpu', { computeCapability: '9.0' }).",

@@ -76,6 +76,8 @@ export abstract class StatementWriter extends ExpressionWriter {
         return;
       }
       case 'fence':
+      // Those that are simulated have no effect.
+      case 'instruction':
         return;
       case 'if': {
         this.conditional(node, '');

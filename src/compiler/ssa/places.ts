@@ -207,7 +207,7 @@ export function addressOf(b: Builder, place: Place, checked = b.options.checks):
     start = b.once('global', 'b64', [
       b.once('parameter', 'b64', [], String(abiIndex(b, { kind: 'pointer', param: memory.param }))),
     ]);
-    readonly = tensor.access === 'input';
+    readonly = tensor.access === 'input' && !b.tree.dependent;
     if (readonly) region = `input ${memory.param}`;
   } else {
     const array = b.tree.arrays[memory.array]!;

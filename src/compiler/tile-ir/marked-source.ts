@@ -20,7 +20,7 @@ import type { KernelSource, SignatureEntry } from '../signature.js';
 import { storageIn, variesOf } from '../tiles/tile-memory.js';
 import { INTEGERS } from '../tiles/tile-form.js';
 import type { SumStorage } from '../tiles/tile-form.js';
-import type { ProductAxes, ProductOperand } from '../tiles/tile-operations.js';
+import type { ProductAxes, ProductOptions, ProductOperand } from '../tiles/tile-operations.js';
 import type { Reduction } from '../tiles/tile-reductions.js';
 import type { Variable } from '../tiles/tile-scope.js';
 import { TileBody, readAgain } from '../tiles/tile-source.js';
@@ -237,14 +237,22 @@ class MarkedBody extends TileBody {
     };
   }
 
-  protected override checkPrecision(node: AnyNode): 'exact' | 'tensor' {
-    if (super.checkPrecision(node) === 'tensor') return 'tensor';
-    return this.fail(
-      node,
-      `Tile IR does not determine the order in which the terms of a product are added: ` +
-        this.code(node),
-      "Leave the options' backend out for exact products, or leave out the precision.",
-    );
+  protected override checkOptions(node: AnyNode): ProductOptions {
+    const options = super.checkOptions(node);
+    if (options.precision === 'exact')
+      return this.fail(
+        node,
+        `Tile IR does not determine the order in which the terms of a product are added: ` +
+          this.code(node),
+        "Leave the options' backend out for exact products, or leave out the precision.",
+      );
+    if (options.accumulate === 'f16')
+      return this.fail(
+        node,
+        `Products are summed in f32 and i32 with backend 'tileir': ${this.code(node)}`,
+        "Leave accumulate out, or the options' backend.",
+      );
+    return options;
   }
 
   protected override writeProduct(

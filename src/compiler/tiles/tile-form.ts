@@ -1,5 +1,6 @@
 /** The form of one launch of a tile kernel: the code is specialised for it. */
 import { FACTORS } from '../factors.js';
+import type { Accumulator } from '../factors.js';
 import type { StorageType } from '../tree.js';
 import type { RowAccess } from '../element/element-form.js';
 
@@ -69,6 +70,8 @@ interface TensorCoreProduct {
   readonly rows: number;
   readonly columns: number;
   readonly summed: number;
+  /** Whether tensor cores sum in f16; else in what {@link sumsOf} gives. */
+  readonly halfSums?: true;
   /** Steps whose factors are in shared memory at a time. */
   readonly stages: number;
 }
@@ -134,10 +137,16 @@ export const PARTS = 2;
 /** Elements of the summed axis in one instruction, and in one step: lines of 128 bytes. */
 export const depthOf = ({ left }: ProductForm): number => FACTORS[left.storage]!.depth;
 export const stepOf = (product: WarpGroupProduct): number => 4 * depthOf(product);
-/** Storage of a product's sums. */
+/** Storage of a product's sums in the body, and of those that are computed without tensor cores. */
 export type SumStorage = 'f32' | 'i32';
 export const sumsOf = (factor: StorageType): SumStorage =>
   INTEGERS.includes(factor) ? 'i32' : 'f32';
+/** What tensor cores sum a product in. */
+export const ownSums = ({ left, halfSums }: ProductForm): Accumulator =>
+  halfSums === true ? 'f16' : sumsOf(left.storage);
+/** Whether each step has sums of its own, which are added to the others. */
+export const addsSteps = ({ left, halfSums }: ProductForm): boolean =>
+  halfSums !== true && FACTORS[left.storage]!.addsSteps;
 /** Storage of integers that products multiply exactly, modulo 2^32. */
 export const INTEGERS: readonly StorageType[] = ['i8', 'u8', 'i16', 'u16', 'i32', 'u32'];
 /** Rows from one of a thread's elements to the next, and threads of a warp along a row. */

@@ -5,7 +5,8 @@
 import type { AnyNode, AssignmentExpression, CallExpression, Expression } from 'acorn';
 
 import { childrenOf } from '../read/syntax.js';
-import { FACTORS, together } from '../factors.js';
+import { ACCUMULATORS, FACTORS, together } from '../factors.js';
+import type { Accumulator } from '../factors.js';
 import type { StorageType } from '../tree.js';
 import { operandsOf } from './tile-expressions.js';
 import { TileIndices } from './tile-indices.js';
@@ -34,6 +35,14 @@ export interface ProductOperand {
 }
 
 /** The axes of a product, the type of its sums, and what it is added to. */
+/** What the options of a product may be. */
+const PRODUCT_OPTIONS = { precision: ['exact', 'tensor'], accumulate: ACCUMULATORS } as const;
+
+export interface ProductOptions {
+  readonly precision?: 'exact' | 'tensor';
+  readonly accumulate?: Accumulator;
+}
+
 export interface ProductAxes extends StagedForm {
   readonly varies: Varies;
   readonly more: AnyNode | undefined;
@@ -411,7 +420,7 @@ export abstract class TileOperations extends TileIndices {
   private sumsOf(
     node: CallExpression,
     operands: readonly ProductOperand[],
-    precision: 'exact' | 'tensor' | undefined,
+    { precision, accumulate }: ProductOptions,
   ): SumStorage {
     const known = operands.map(({ storage }) => storage);
     const wide = known.find((storage) => storage !== undefined && WIDE.includes(storage));
@@ -429,31 +438,74 @@ export abstract class TileOperations extends TileIndices {
         `They multiply two tiles of ${Object.keys(FACTORS).join(', ')}: of one dtype, of both ` +
           'kinds of f8, or of i8 and u8. Convert one, or leave the precision out.',
       );
-    return operands.every(({ node: operand }) => this.isInteger(operand)) ? 'i32' : 'f32';
+    const exact = operands.every(({ node: operand }) => this.isInteger(operand)) ? 'i32' : 'f32';
+    if (accumulate !== undefined) this.checkSums(node, known, exact, accumulate);
+    if (accumulate === 'f16' && precision === 'exact')
+      return this.fail(
+        node,
+        `An exact product is summed in f32, and not in f16: ${this.code(node)}`,
+        'Leave accumulate or the precision out.',
+      );
+    return exact;
   }
 
-  /** Checks the options of a product. This form computes it exactly, which both allow. */
-  protected checkPrecision(node: AnyNode): 'exact' | 'tensor' {
-    const [property, more] = node.type === 'ObjectExpression' ? node.properties : [];
-    const value =
-      property?.type === 'Property' &&
-      more === undefined &&
-      property.key.type === 'Identifier' &&
-      property.key.name === 'precision' &&
-      property.value.type === 'Literal'
-        ? property.value.value
-        : undefined;
-    if (value === 'exact' || value === 'tensor') return value;
-    return this.fail(
-      node,
-      `The options of dot are a constant: ${this.code(node)}`,
-      "Write tile.dot(a, b, sum, { precision: 'exact' }).",
+  /** Checks that an instruction sums products of these dtypes in what the options name. */
+  private checkSums(
+    node: CallExpression,
+    [a, b]: readonly (StorageType | undefined)[],
+    exact: SumStorage,
+    accumulate: Accumulator,
+  ): void {
+    const factors = a !== undefined && b !== undefined && together(a, b) ? FACTORS[a] : undefined;
+    const allowed = factors?.sums ?? [exact];
+    if (allowed.includes(accumulate)) return;
+    const inHalf = Object.entries(FACTORS).flatMap(([name, { sums }]) =>
+      sums.includes('f16') ? [name] : [],
     );
+    const given = [...new Set([a, b].map((each) => each ?? 'a computed tile'))].join(' and ');
+    this.fail(
+      node,
+      `Products of ${given} are summed in ${allowed.join(' or ')}, and not in ${accumulate}: ` +
+        this.code(node),
+      accumulate === 'f16'
+        ? `Leave accumulate out: tiles of ${inHalf.join(', ')} have sums of f16, as they are ` +
+            'loaded.'
+        : `Write { accumulate: '${allowed[0]!}' }, or leave it out.`,
+    );
+  }
+
+  /** Checks the options of a product. This form computes it exactly, which all allow. */
+  protected checkOptions(node: AnyNode): ProductOptions {
+    const found: Record<string, unknown> = {};
+    for (const property of node.type === 'ObjectExpression' ? node.properties : [node]) {
+      const known =
+        property.type === 'Property' &&
+        property.key.type === 'Identifier' &&
+        !property.computed &&
+        property.value.type === 'Literal' &&
+        Object.hasOwn(PRODUCT_OPTIONS, property.key.name) &&
+        !Object.hasOwn(found, property.key.name)
+          ? { name: property.key.name, value: property.value.value }
+          : undefined;
+      const values: readonly unknown[] =
+        known === undefined ? [] : PRODUCT_OPTIONS[known.name as keyof ProductOptions];
+      if (known === undefined || !values.includes(known.value))
+        return this.fail(
+          node,
+          `The options of dot are constants, precision and accumulate: ${this.code(node)}`,
+          `Write tile.dot(a, b, sum, { precision: 'exact' }), or { accumulate: 'f16' }: ` +
+            `${Object.entries(PRODUCT_OPTIONS)
+              .map(([name, all]) => `${name} is ${all.map((each) => `'${each}'`).join(' or ')}`)
+              .join(', ')}.`,
+        );
+      found[known.name] = known.value;
+    }
+    return found;
   }
 
   private product(node: CallExpression): void {
     const [a, b, more, options] = node.arguments;
-    const precision = options === undefined ? undefined : this.checkPrecision(options);
+    const given = options === undefined ? {} : this.checkOptions(options);
     if (a === undefined || b === undefined || node.arguments.length > 4)
       return this.fail(
         node,
@@ -489,7 +541,7 @@ export abstract class TileOperations extends TileIndices {
           `${this.code(node)}`,
         'Pass the tensor twice, and name its axes differently the second time.',
       );
-    const type = this.sumsOf(node, [left, right], precision);
+    const type = this.sumsOf(node, [left, right], given);
     this.written.set(node, {
       is: 'value',
       ...this.writeProduct(node, left, right, { summed, type, varies, more }),

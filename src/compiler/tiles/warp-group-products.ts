@@ -7,15 +7,15 @@ import {
   LINE_BYTES,
   PARTS,
   PART_LINES,
+  addsSteps,
   blockAxes,
   depthOf,
   extentName,
+  ownSums,
   stepOf,
-  sumsOf,
   tilesName,
 } from './tile-form.js';
 import type { CopiedForm, FactorForm, WarpGroupProduct } from './tile-form.js';
-import { FACTORS } from '../factors.js';
 import { storageBytes } from '../storage-types.js';
 import { writePlaces } from './product-places.js';
 import { IN_LOOP } from './tile-writer.js';
@@ -202,20 +202,20 @@ export function writeProductLoop(
       `${byLeft ? 0 : PANEL}, ${byRight ? 0 : PANEL});`,
     'gpu$.group.commit();',
   ];
-  const { addsSteps } = FACTORS[product.left.storage]!;
-  const type = sumsOf(product.left.storage);
+  const bySteps = addsSteps(product);
+  const type = ownSums(product);
   const array = `gpu$.local.${type}(${tile / 2})`;
   const eachSum = ['gpu$.unroll();', `for (let i$ = 0; i$ < ${tile / 2}; i$++)`];
   writer.line(
     `const sums$ = ${array};`,
     `${all} sums$[q$ * 4 + r$ * 2 + k$] = ${element};`,
     '{',
-    ...(addsSteps ? [] : ['let before$ = 0;']),
+    ...(bySteps ? [] : ['let before$ = 0;']),
     'let step$ = 0;',
     'do {',
     'gpu$.barrier.wait(full$, stage$, fulls$);',
     `const line$ = stage$ * ${each};`,
-    ...(addsSteps
+    ...(bySteps
       ? [
           `const stepSums$ = ${array};`,
           ...[...eachSum, 'stepSums$[i$] = 0;'],
@@ -233,7 +233,7 @@ export function writeProductLoop(
     ...next(product, 'fulls$'),
     'step$++;',
     '} while (step$ < steps$);',
-    ...(addsSteps ? [] : ['gpu$.group.wait(0);', arrive('before$', '')]),
+    ...(bySteps ? [] : ['gpu$.group.wait(0);', arrive('before$', '')]),
     '}',
     `${all} ${element} = sums$[q$ * 4 + r$ * 2 + k$];`,
   );

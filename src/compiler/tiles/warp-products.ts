@@ -9,7 +9,7 @@
  */
 import { FACTORS } from '../factors.js';
 import { storageBytes } from '../storage-types.js';
-import { axesOfTensor, extentName, strideName, sumsOf } from './tile-form.js';
+import { addsSteps, axesOfTensor, extentName, ownSums, strideName } from './tile-form.js';
 import type { ProductFactor, WarpProduct } from './tile-form.js';
 import { writePlaces } from './product-places.js';
 import type { TileValue, TileWriter } from './tile-writer.js';
@@ -224,7 +224,7 @@ export function writeWarpLoop(writer: TileWriter, product: WarpProduct, into: Ti
   const next = (name: string, unit: (elements: number) => number): string =>
     `${name} = ${name} === ${unit(last)} ? 0 : ${name} + ${unit(size)};`;
   const inHalves = (elements: number): number => halvesIn(product, elements);
-  const type = sumsOf(storage);
+  const type = ownSums(product);
   const all =
     `for (let i$ = 0; i$ < ${down}; i$++) for (let j$ = 0; j$ < ${across}; j$++) ` +
     'for (let e$ = 0; e$ < 4; e$++)';
@@ -234,14 +234,16 @@ export function writeWarpLoop(writer: TileWriter, product: WarpProduct, into: Ti
   });
   // Columns go forth and back, so that two products in sequence have a factor in common.
   const column = `(i$ % 2 === 0 ? j$ : ${across - 1} - j$)`;
-  const { addsSteps } = FACTORS[storage]!;
+  const bySteps = addsSteps(product);
   const array = `gpu$.local.${type}(${down}, ${across}, 4)`;
   const factors =
-    `${addsSteps ? 'stepSums$' : 'sums$'}[i$][${column}], left$[p$ % 2][i$], ` +
+    `${bySteps ? 'stepSums$' : 'sums$'}[i$][${column}], left$[p$ % 2][i$], ` +
     `right$[p$ % 2 * ${pairs} + ${column} / 2][${column} % 2]`;
-  const multiply = isOfHalves(product)
-    ? `gpu$.warp.mma(${factors});`
-    : `gpu$.mmaWords$(${factors}, lines$, ${right.array});`;
+  // The instruction by name sums in f32.
+  const multiply =
+    isOfHalves(product) && type === 'f32'
+      ? `gpu$.warp.mma(${factors});`
+      : `gpu$.mmaWords$(${factors}, lines$, ${right.array});`;
   const fragment = isOfHalves(product) ? storage : 'f16';
   writer.line(
     `const sums$ = ${array};`,
@@ -262,7 +264,7 @@ export function writeWarpLoop(writer: TileWriter, product: WarpProduct, into: Ti
     `let writing$ = ${last};`,
     'gpu$.unroll(1);',
     `for (let at$ = gpu$.${writer.definition.indexType}(0); at$ < depth$; at$ += ${depth}) {`,
-    ...(addsSteps ? [`const stepSums$ = ${array};`, `${all} stepSums$[i$][j$][e$] = 0;`] : []),
+    ...(bySteps ? [`const stepSums$ = ${array};`, `${all} stepSums$[i$][j$][e$] = 0;`] : []),
     'gpu$.unroll();',
     `for (let p$ = 0; p$ < ${parts}; p$++) {`,
     `if (p$ === ${parts - 1}) {`,
@@ -282,7 +284,7 @@ export function writeWarpLoop(writer: TileWriter, product: WarpProduct, into: Ti
     `for (let j$ = 0; j$ < ${across}; j$++) ${multiply}`,
     '}',
     '}',
-    ...(addsSteps ? [`${all} sums$[i$][j$][e$] = sums$[i$][j$][e$] + stepSums$[i$][j$][e$];`] : []),
+    ...(bySteps ? [`${all} sums$[i$][j$][e$] = sums$[i$][j$][e$] + stepSums$[i$][j$][e$];`] : []),
     '}',
     '}',
     `${all} ${element} = sums$[i$][j$][e$];`,

@@ -257,6 +257,19 @@ describe('products in the text of a body', () => {
     expect(productIn(text, tensors)).toMatchObject({ precision: 'exact' });
   });
   test.each([
+    ['{accumulate:"f16"}', { accumulate: 'f16' }],
+    ["{ accumulate: 'f32', precision: 'tensor', }", { accumulate: 'f32', precision: 'tensor' }],
+    ['{}', {}],
+    ["{ accumulate: 'f64' }", undefined],
+    ['{ accumulate: kind }', undefined],
+    ["{ sums: 'f16' }", undefined],
+  ])('with the options %s', (options, wanted) => {
+    const text = `({c,a,b},t)=>{let s=0;${loop.replace(',s)', `,s,${options})`)}c.store(s)}`;
+    const found = productIn(text, tensors);
+    if (wanted === undefined) expect(found).toBeUndefined();
+    else expect(found).toMatchObject({ summed: 'k', ...wanted });
+  });
+  test.each([
     ['another statement in the loop', `({c,a,b},t)=>{let s=0;${loop.replace('s=', '{u=1;s=')}}}`],
     ['a factor that is loaded again', `({c,a,b},t)=>{let s=0;${loop}c.store(s+a.load())}`],
     ['a reduction', `({c,a,b},t)=>{let s=0;${loop}c.store(t.sum(s,1))}`],
