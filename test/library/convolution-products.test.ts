@@ -111,6 +111,23 @@ describe('convolutions by warp groups', () => {
     );
   });
 
+  test('into an existing tensor, again and again', async () => {
+    if (device === undefined) return;
+    using x = await device.ones(f16, [1, 6, 6, 16]);
+    using weights = await device.ones(f16, [16, 16, 3, 3]);
+    // Weights that are copied in each run, and others that are read where they are.
+    using last = await weights.permute([0, 2, 3, 1]).contiguous();
+    for (const factors of [weights, last.permute([0, 3, 1, 2])] as (typeof weights)[]) {
+      using out = await device.full(f16, [1, 4, 4, 16], 9);
+      const op = convolution2d(x, factors, { layout: 'NHWC', out });
+      for (const value of [1, 2, 3]) {
+        await x.fill(value);
+        expect(await op).toBe(out);
+        expect(new Set(await out.read())).toEqual(new Set([144 * value]));
+      }
+    }
+  });
+
   test('sums of tensor cores are those of a product', async () => {
     if (device === undefined) return;
     // 64 of 2^-12 are 2^-6; added one by one to f16's 1, each would be lost.
