@@ -217,7 +217,7 @@ function extentOf(
 
 /** One element of the dtype, for a parameter that is not read. */
 const notRead = (work: Work, tensor: KernelTensor): KernelTensor =>
-  tensor.size > 0 ? oneOf(tensor) : (work.temporary(tensor.dtype, [1]));
+  tensor.size > 0 ? oneOf(tensor) : work.temporary(tensor.dtype, [1]);
 
 /** Adds the launch. Tensors are NCHW views. */
 function addConvolution(
@@ -480,7 +480,7 @@ export function convolution2d<D extends ConvolutionName>(
       checkOut('convolution2d', into, given.dtype, shape, { x: given, weights: factors, bias });
     const tensor = usesTensorCores('convolution2d', given.dtype, options.precision);
     return (work) => {
-      const out = into ?? (work.result(given.dtype, shape));
+      const out = into ?? work.result(given.dtype, shape);
       const { activation } = options;
       if (out.size > 0)
         (tensor && isByProduct(images, factors, out, settings) ? addProduct : addDirect)(
