@@ -120,24 +120,33 @@ export async function startPackedAttention(
   return timed(device, count, op, prove, [q, k, v, offsets]);
 }
 
-/** The operation, each of whose results is closed once it is queued: the next takes its memory. */
+/**
+ * The operation, each of whose results is closed once it is queued: the next takes its memory.
+ *
+ * @param out the existing tensor that the operation writes and gives, if any: it stays open
+ */
 export function timed<T extends { close(): void }>(
   device: Conditions['device'],
   count: Conditions['count'],
   op: DeviceOp<T>,
   prove: (first: T) => Promise<void>,
   operands: readonly { close(): void }[],
+  out?: Tensor,
 ): Contender {
   const { stream } = device;
-  const once = op.map((result) => {
-    result.close();
-  });
+  const once: DeviceOp<unknown> =
+    out === undefined
+      ? op.map((result) => {
+          result.close();
+        })
+      : op;
   const runs = device.kind === 'cpu' ? 1 : RUNS;
   return {
     async round() {
+      await out?.fill(0).runOn(stream);
       const first = await op.runOn(stream);
       await prove(first);
-      first.close();
+      if (out === undefined) first.close();
       const samples: number[] = [];
       for (let turn = 0; turn < count(SAMPLES); turn++) {
         const [begin, end] = [device.createEvent(), device.createEvent()];
@@ -153,6 +162,7 @@ export function timed<T extends { close(): void }>(
     },
     close() {
       for (const each of operands) each.close();
+      out?.buffer.close();
       return Promise.resolve();
     },
   };

@@ -48,7 +48,8 @@ export async function startGrouped(
   const b = await normal([ends.length, n, k], 2);
   const offsets = root.Tensor.of(device.alloc(root.i32, ends.length), [ends.length]);
   await offsets.write(new Int32Array(ends));
-  const op = library.groupedMatmul(a, b.transpose(), offsets);
+  const out = root.Tensor.of(device.alloc(root.bf16, m * n), [m, n]);
+  const op = library.groupedMatmul(a, b.transpose(), offsets, { out });
   const proof = async (out: Tensor<'bf16', number[]>): Promise<void> => {
     for (const [group, end] of ends.entries()) {
       const row = end - 1;
@@ -63,7 +64,14 @@ export async function startGrouped(
       prove(`element [${row}][${column}]`, got[0]!, wanted, k);
     }
   };
-  return timed(device, count, op as never, proof as never, [a, b, offsets].map(closing));
+  return timed(
+    device,
+    count,
+    op as never,
+    proof as never,
+    [a, b, offsets].map(closing),
+    out as never,
+  );
 }
 
 export async function startConvolution(
@@ -77,8 +85,17 @@ export async function startConvolution(
   const w = await normal([results, weights, weights, channels], 2);
   const bias = await normal([results], 3);
   const padding = weights >> 1;
+  const extent = Math.floor((side + 2 * padding - weights) / stride) + 1;
+  const shape = [images, extent, extent, results];
+  const out = root.Tensor.of(
+    device.alloc(
+      root.bf16,
+      shape.reduce((size, each) => size * each, 1),
+    ),
+    shape,
+  );
   const op = library.convolution2d(x, w.permute([0, 3, 1, 2]), {
-    ...{ layout: 'NHWC', stride, padding, bias },
+    ...{ layout: 'NHWC', stride, padding, bias, out },
   });
   const proof = async (out: Tensor<'bf16', number[]>): Promise<void> => {
     const [, height, width] = out.shape as [number, number, number, number];
@@ -107,7 +124,7 @@ export async function startConvolution(
       prove(`element [${y}][${z}][${result}]`, got[result]!, wanted, weights ** 2 * channels);
     }
   };
-  return timed(device, count, op as never, proof as never, [x, w, bias].map(closing));
+  return timed(device, count, op as never, proof as never, [x, w, bias].map(closing), out as never);
 }
 
 const closing = (tensor: { readonly buffer: { close(): void } }): { close(): void } => ({

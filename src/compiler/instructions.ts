@@ -30,6 +30,8 @@ export const INSTRUCTIONS = {
   'group.fewerRegisters': GROUP,
   'tensor.load': { ...HOPPER, swizzles: true },
   'tensor.multicast': { ...HOPPER, swizzles: true },
+  /** A copy of pixels of images. Only the library's convolution names it. */
+  'tensor.loadPixels': { ...HOPPER, swizzles: true },
   'tensor.store': { ...HOPPER, swizzles: true },
   'tensor.add': { ...HOPPER, swizzles: true },
   'tensor.commit': HOPPER,

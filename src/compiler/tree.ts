@@ -72,6 +72,8 @@ export type AbiParam =
       readonly param: number;
       readonly box: readonly number[];
       readonly swizzle: 0 | 32 | 64 | 128;
+      /** Whether a box is pixels of images, as many as the axis before the last one has. */
+      readonly pixels?: true;
     }
   /** A scalar in its storage type; one field of a structure where `field` is given. */
   | {

@@ -26,6 +26,20 @@ const SWIZZLES: Readonly<Record<number, number>> = { 0: 0, 32: 1, 64: 2, 128: 3 
 export interface BoxShape {
   readonly box: readonly number[];
   readonly swizzle: 0 | 32 | 64 | 128;
+  /** Whether a box is pixels of images: as many as the axis before the last one has. */
+  readonly pixels?: true;
+}
+
+/**
+ * Which pixels of images [image, row, column, channel] a convolution's first weight is placed on:
+ * those from `lower` to the image's extents plus `upper`, by steps.
+ */
+export interface PixelWindow {
+  /** Rows and columns, -128 to 127. */
+  readonly lower: readonly [down: number, across: number];
+  readonly upper: readonly [down: number, across: number];
+  /** 1 to 8. */
+  readonly steps: readonly [down: number, across: number];
 }
 
 /** The tensor that a map describes. */
@@ -35,6 +49,8 @@ export interface MappedTensor {
   readonly shape: readonly number[];
   /** In elements. */
   readonly strides: readonly number[];
+  /** For maps of pixels. */
+  readonly window?: PixelWindow | undefined;
 }
 
 /** The argument for a parameter that is a tensor map. */
@@ -121,8 +137,8 @@ function checkMapped(
 
 function describe(
   { byteOffset, dtype: { name, bytes } }: DeviceBuffer<DTypeName>,
-  { shape, strides }: MappedTensor,
-  { box, swizzle }: BoxShape,
+  { shape, strides, window }: MappedTensor,
+  { box, swizzle, pixels }: BoxShape,
 ): Int32Array {
   const words = new Int32Array(MAP_WORDS);
   putInt64(words, MAP.address, byteOffset);
@@ -140,5 +156,15 @@ function describe(
     }
     words[MAP.box + axis] = box[from]!;
   }
+  if (pixels) {
+    if (window === undefined) throw new TypeError('a map of pixels of a tensor without a window');
+    const { lower, upper, steps } = window;
+    words[MAP.corners] = bytesOf(lower[1], lower[0], upper[1], upper[0]);
+    words[MAP.steps] = bytesOf(steps[1], steps[0], 0, 0);
+  }
   return words;
 }
+
+/** Bytes of a word, the lowest first. */
+const bytesOf = (...bytes: readonly [number, number, number, number]): number =>
+  bytes.reduce((word, byte, at) => word | ((byte & 0xff) << (8 * at)), 0);

@@ -18,6 +18,7 @@ import type { AnyTensor } from '../tensor/index.js';
 import { compiledKernel, compiledKernelNow } from './compiled-kernels.js';
 import type { CompileTarget, CompiledKernel } from './compiler.js';
 import type { Parameter } from './parameters.js';
+import { Pixels } from './pixels.js';
 import { keyOfForm } from './variant.js';
 import type { CodeForm, IndexType, Variant } from './variant.js';
 
@@ -218,7 +219,12 @@ function taking(
     case 'map': {
       const { name, entry } = parameters[index]!;
       const isWritten = entry.kind === 'tensor' && entry.access !== 'input';
-      return (values) => new TensorMap(name, values[index] as PassedTensor, param, isWritten);
+      return (values) => {
+        const value = values[index] as PassedTensor;
+        const { tensor } = value;
+        const mapped = tensor instanceof Pixels ? { ...value, window: tensor.window } : value;
+        return new TensorMap(name, mapped, param, isWritten);
+      };
     }
     case 'length':
       return (values) => (values[index] as PassedTensor).length;

@@ -5,12 +5,15 @@ import type { KernelTensor } from '../tensor/index.js';
 import { layoutOf, span } from '../tensor/layout.js';
 import { finishArguments, finishForm } from './finish.js';
 import type { Finish } from './finish.js';
+import { Pixels } from '../kernels/pixels.js';
+import type { PixelWindow } from '../core/tensor-map.js';
 import type { Work } from './operation.js';
 import { WIDE_FROM } from './product.js';
 import { warpGroupConvolution } from './warp-group-convolution.js';
+import { warpGroupPixels } from './warp-group-pixels.js';
 import { COPY_ALIGNMENT, isByWarpGroups, oneOf, planFor } from './warp-group-matmul.js';
 import type { WarpGroupPlan } from './warp-group-product.js';
-import { factorBytes } from './warp-group-tiles.js';
+import { LINE_BYTES, factorBytes } from './warp-group-tiles.js';
 
 /** How weights are placed on images. */
 export interface Placement {
@@ -81,8 +84,12 @@ export function convolveByProduct(
   const depths = rows * columns * channels;
   const pixels = images * outHeight * outWidth;
   const { multiprocessorCount } = out.device.properties;
-  const plan = given ?? planFor(pixels, results, depths, 1, multiprocessorCount, x.dtype, [1]);
-  const launch = warpGroupConvolution({
+  const window = windowOf(x, weights, out, placement);
+  // Copies of pixels bring whole lines of channels.
+  const line = LINE_BYTES / x.dtype.bytes;
+  const multiplied = window ? rows * columns * Math.ceil(channels / line) * line : depths;
+  const plan = given ?? planFor(pixels, results, multiplied, 1, multiprocessorCount, x.dtype, [1]);
+  const launch = (window ? warpGroupPixels : warpGroupConvolution)({
     plan,
     dtype: x.dtype,
     out: out.dtype,
@@ -92,20 +99,66 @@ export function convolveByProduct(
   const tiles = Math.ceil(pixels / plan.rows) * Math.ceil(results / plan.columns);
   const [imageStride, rowStride, columnStride] = x.layout.strides as unknown as Four;
   const { down, across, top, left, dilationDown, dilationAcross } = placement;
+  const factors = window
+    ? {
+        x: new Pixels(x, window),
+        weights: weights
+          .reshape([results, rows * columns, channels] as never)
+          .permute([1, 0, 2] as never),
+        rows,
+      }
+    : {
+        x: new Tensor(x.buffer, layoutOf([reachOf(x)], [1], x.layout.offset), false),
+        weights: weights.reshape([results, depths] as never),
+        ...{ imageStride, rowStride, columnStride, height, width, depths },
+      };
   work.add(
     launch(
       {
         out: out.reshape([1, pixels, results] as never),
-        x: new Tensor(x.buffer, layoutOf([reachOf(x)], [1], x.layout.offset), false),
-        weights: weights.reshape([results, depths] as never),
+        ...factors,
         ...finishArguments(finish, oneOf(x)),
-        ...{ imageStride, rowStride, columnStride, height, width, channels, columns, depths },
-        ...{ outHeight, outWidth, pixels, results },
+        ...{ channels, columns, outHeight, outWidth, pixels, results },
         ...{ down, across, top, left, dilationDown, dilationAcross },
       },
       { grid: Math.min(multiprocessorCount, tiles), sharedBytes: factorBytes(plan) },
     ),
   );
+}
+
+/**
+ * Limits of copies of pixels (CUDA driver API, cuTensorMapEncodeIm2col): corners of a window, how
+ * far a copy is moved from its pixels, and steps.
+ */
+const MOST_CORNER = 127;
+const MOST_OFFSET = 255;
+const MOST_STEP = 8;
+
+/** The window of copies of pixels; undefined where they cannot read the images, or gain little. */
+function windowOf(
+  x: KernelTensor,
+  weights: KernelTensor,
+  out: KernelTensor,
+  { down, across, top, left, dilationDown, dilationAcross }: Placement,
+): PixelWindow | undefined {
+  const [, height, width, channels] = x.shape as unknown as Four;
+  const [, rows, columns] = weights.shape as unknown as Four;
+  const [, outHeight, outWidth] = out.shape as unknown as Four;
+  // The pixels of the first weight end after the last result's.
+  const upper = [
+    (outHeight - 1) * down - top + 1 - height,
+    (outWidth - 1) * across - left + 1 - width,
+  ] as const;
+  const isWithin =
+    Math.max(down, across) <= MOST_STEP &&
+    Math.max(top, left, ...upper.map(Math.abs)) <= MOST_CORNER &&
+    Math.max((rows - 1) * dilationDown, (columns - 1) * dilationAcross) <= MOST_OFFSET &&
+    // A map has no stride of zero.
+    x.layout.strides.slice(0, 3).every((stride, axis) => stride > 0 || x.shape[axis] === 1);
+  // Half of a line at least is not zeros.
+  return isWithin && channels * x.dtype.bytes * 2 >= LINE_BYTES
+    ? { lower: [-top, -left], upper, steps: [down, across] }
+    : undefined;
 }
 
 /**

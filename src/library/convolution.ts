@@ -16,12 +16,14 @@ import { checkActivation } from './activations.js';
 import type { ActivationName } from './activations.js';
 import { convolveByProduct, isByProduct } from './convolution-product.js';
 import { NO_FINISH, finishProduct } from './finish.js';
+import { checkOut } from './matmul.js';
 import { checkTensor, operation } from './operation.js';
 import type { Work } from './operation.js';
 import { checkPrecision, usesTensorCores } from './product-engine.js';
 import type { ProductPrecision } from './product-engine.js';
 import { isWide } from './reduction-kernels.js';
 import { narrow, tiled } from './convolution-kernels.js';
+import { oneOf } from './warp-group-matmul.js';
 
 const BLOCK = 256;
 /** Results of a group up to which the kernel without shared memory is used. */
@@ -80,6 +82,12 @@ export interface Convolution2dOptions<D extends ConvolutionName> {
   /** The function of each element, after the bias: as of `linear`. Default: none. */
   readonly activation?: ActivationName;
   /**
+   * An existing contiguous tensor for the result, of its dtype and shape, which has no memory in
+   * common with the operands. Its owner closes it. A repeated run of the operation then only queues
+   * its launches, where nothing has to be copied.
+   */
+  readonly out?: OrOp<Tensor<D>>;
+  /**
    * `'tensor'`: by tensor cores, where the device and the shapes have use for them, f32 as tf32.
    * `'exact'`: the same bits on every device. Default: exact for f32, else tensor.
    */
@@ -125,7 +133,7 @@ interface Settings {
 
 const OPTIONS = [
   ...['layout', 'stride', 'padding', 'dilation', 'groups', 'bias'],
-  ...['activation', 'precision'],
+  ...['activation', 'out', 'precision'],
 ];
 
 function settingsOf(options: Convolution2dOptions<ConvolutionName>): Settings {
@@ -206,6 +214,10 @@ function extentOf(
     );
   return Math.floor((padded - reach) / stride) + 1;
 }
+
+/** One element of the dtype, for a parameter that is not read. */
+const notRead = (work: Work, tensor: KernelTensor): KernelTensor =>
+  tensor.size > 0 ? oneOf(tensor) : work.temporary(tensor.dtype, [1]);
 
 /** Adds the launch. Tensors are NCHW views. */
 function addConvolution(
@@ -291,7 +303,7 @@ function addConvolution(
   const args = {
     out,
     x,
-    bias: bias === undefined ? work.temporary(of, [1]) : work.dense(bias),
+    bias: bias === undefined ? notRead(work, weights) : work.dense(bias),
     // A tile reads adjacent results of one channel.
     weights: few ? weights : work.dense(weights.permute([2, 3, 1, 0] as never)),
     channels,
@@ -368,7 +380,7 @@ function addDirect(
 
 /**
  * Convolves images as neural networks do: a cross-correlation, in which the weights are not
- * mirrored. It gives a new contiguous tensor, `out[n, o, y, x] = bias[o] + Σ x[n, g·C/groups + c,
+ * mirrored. It gives a contiguous tensor, `out[n, o, y, x] = bias[o] + Σ x[n, g·C/groups + c,
  * y·stride - top + row·dilation, x·stride - left + column·dilation] · weights[o, c, row, column]`,
  * where g is the group of o, and pixels outside the image are 0. Sums are in f32, followed by the
  * bias and the activation, and rounded once. Products are added one after the other by fused
@@ -384,8 +396,9 @@ function addDirect(
  * @param x `[N, C, H, W]`, or `[N, H, W, C]` with `layout: 'NHWC'`
  * @param weights `[results, C / groups, rows, columns]` in either layout
  * @throws CudaArgumentError for another dtype or number of axes, an unknown activation or
- *   precision, channels that do not fit the groups, weights that reach beyond the padded image; at
- *   the call, or when run where operations give the operands
+ *   precision, channels that do not fit the groups, weights that reach beyond the padded image, an
+ *   `out` that is not contiguous or shares memory with an operand; at the call, or when run where
+ *   operations give the operands
  *
  * @example
  * ```ts
@@ -403,7 +416,8 @@ export function convolution2d<D extends ConvolutionName>(
   const settings = settingsOf(options);
   const { groups } = settings;
   const last = settings.layout === 'NHWC';
-  return operation('convolution2d', [x, weights, options.bias], ([given, factors, bias]) => {
+  const inputs = [x, weights, options.bias, options.out];
+  return operation('convolution2d', inputs, ([given, factors, bias, into]) => {
     checkOperand('x', given, 4, settings.layout);
     checkOperand('weights', factors, 4, 'OIHW', given.dtype);
     const images = last ? (given.permute([0, 3, 1, 2] as never) as unknown as KernelTensor) : given;
@@ -459,12 +473,14 @@ export function convolution2d<D extends ConvolutionName>(
       settings.dilationAcross,
       settings.across,
     );
+    const shape = last
+      ? [count, outHeight, outWidth, results]
+      : [count, results, outHeight, outWidth];
+    if (into !== undefined)
+      checkOut('convolution2d', into, given.dtype, shape, { x: given, weights: factors, bias });
     const tensor = usesTensorCores('convolution2d', given.dtype, options.precision);
     return (work) => {
-      const out = work.result(
-        given.dtype,
-        last ? [count, outHeight, outWidth, results] : [count, results, outHeight, outWidth],
-      ) as unknown as KernelTensor;
+      const out = into ?? work.result(given.dtype, shape);
       const { activation } = options;
       if (out.size > 0)
         (tensor && isByProduct(images, factors, out, settings) ? addProduct : addDirect)(

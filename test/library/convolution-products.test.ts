@@ -79,6 +79,27 @@ const CASES: readonly (readonly [string, Case])[] = [
     'an activation',
     { images: [1, 24, 8, 8], weights: [16, 3, 3], padding: 1, activation: 'relu', dtype: bf16 },
   ],
+  [
+    'a channel beyond whole lines, tiles of several images',
+    { images: [9, 136, 5, 3], weights: [72, 2, 3], padding: [1, 0, 0, 2], dtype: bf16 },
+  ],
+  [
+    'steps that copies of pixels do not have',
+    { images: [1, 32, 20, 19], weights: [16, 2, 2], stride: [9, 1] },
+  ],
+  [
+    'weights further apart than copies of pixels reach',
+    { images: [1, 32, 263, 3], weights: [16, 3, 1], dilation: [130, 1] },
+  ],
+  [
+    'padding wider than copies of pixels have',
+    {
+      images: [1, 32, 4, 3],
+      weights: [16, 2, 2],
+      padding: [128, 0, 0, 0],
+      dilation: [100, 1],
+    },
+  ],
   ['padding wider than the image', { images: [1, 8, 3, 2], weights: [16, 3, 3], padding: 5 }],
 ];
 
@@ -91,7 +112,8 @@ describe('convolutions by warp groups', () => {
     if (device === undefined) return;
     const upTo = (most: number, least = 1) => fc.integer({ min: least, max: most });
     const shapes = fc.record({
-      images: fc.tuple(upTo(3), upTo(20), upTo(14), upTo(14)),
+      // A line of channels, and less than half of one.
+      images: fc.tuple(upTo(3), fc.oneof(upTo(20), upTo(70, 30)), upTo(14), upTo(14)),
       weights: fc.tuple(upTo(70, 16), upTo(4), upTo(4)),
       stride: fc.tuple(upTo(3), upTo(3)),
       padding: fc.tuple(upTo(4, 0), upTo(4, 0)),
@@ -111,6 +133,23 @@ describe('convolutions by warp groups', () => {
     );
   });
 
+  test('into an existing tensor, again and again', async () => {
+    if (device === undefined) return;
+    using x = await device.ones(f16, [1, 6, 6, 16]);
+    using weights = await device.ones(f16, [16, 16, 3, 3]);
+    // Weights that are copied in each run, and others that are read where they are.
+    using last = await weights.permute([0, 2, 3, 1]).contiguous();
+    for (const factors of [weights, last.permute([0, 3, 1, 2])] as (typeof weights)[]) {
+      using out = await device.full(f16, [1, 4, 4, 16], 9);
+      const op = convolution2d(x, factors, { layout: 'NHWC', out });
+      for (const value of [1, 2, 3]) {
+        await x.fill(value);
+        expect(await op).toBe(out);
+        expect(new Set(await out.read())).toEqual(new Set([144 * value]));
+      }
+    }
+  });
+
   test('sums of tensor cores are those of a product', async () => {
     if (device === undefined) return;
     // 64 of 2^-12 are 2^-6; added one by one to f16's 1, each would be lost.
@@ -124,9 +163,11 @@ describe('convolutions by warp groups', () => {
   // The checker takes ten seconds and more to compile the kernel.
   test.runIf(onCpu)('under the checker', { tags: 'thorough', timeout: 300_000 }, async () => {
     await using checked = await Device.open('cpu', { ...hopperOptions, check: true });
-    using x = await checked.ones(f16, [2, 9, 11, 16]);
-    using weights = await checked.ones(f16, [24, 16, 3, 3]);
-    using out = await convolution2d(x, weights, { layout: 'NHWC' });
-    expect((await out.read()).every((value) => value === 144)).toBe(true);
+    for (const channels of [16, 64]) {
+      using x = await checked.ones(f16, [2, 9, 11, channels]);
+      using weights = await checked.ones(f16, [24, channels, 3, 3]);
+      using out = await convolution2d(x, weights, { layout: 'NHWC' });
+      expect(new Set(await out.read())).toEqual(new Set([channels * 9]));
+    }
   });
 });

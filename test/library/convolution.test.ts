@@ -347,6 +347,29 @@ onDevice('Convolution', (host) => {
     expect(await read(relu as never)).toEqual([0, 3, 5, 2, 4, 0, 0, 0.5]);
   });
 
+  test('into an existing tensor, again and again', async () => {
+    // Few results of a group, and tiles.
+    for (const results of [2, 20]) {
+      using x = await device.ones(f32, [1, 3, 4, 4]);
+      using weights = await device.ones(f32, [results, 3, 2, 2]);
+      using bias = await device.full(f32, [results], 0.5);
+      using out = await device.full(f32, [1, results, 3, 3], 9);
+      for (const [options, added] of [
+        [{ out }, 0],
+        [{ out, bias }, 0.5],
+        [{ out, bias, activation: 'relu' }, 0.5],
+      ] as const) {
+        const op = convolution2d(x, weights, options);
+        for (const value of [1, 2, 3]) {
+          await x.fill(value);
+          await out.fill(9);
+          expect(await op).toBe(out);
+          expect(new Set(await out.read())).toEqual(new Set([12 * value + added]));
+        }
+      }
+    }
+  });
+
   test('empty tensors', async () => {
     using weights = await device.ones(f32, [2, 3, 1, 1]);
     using none = await convolution2d(device.zeros(f32, [0, 3, 4, 4]), weights);
@@ -433,6 +456,11 @@ onDevice('Convolution', (host) => {
     );
     expect(await message(() => convolution2d(x, weights, { bias: x }))).toContain(
       'options.bias: expected one axis',
+    );
+    using square = await device.zeros(f32, [4, 4, 3, 3]);
+    expect(await message(() => convolution2d(x, square, { out: x }))).toContain('options.out');
+    expect(await message(() => convolution2d(x, square, { out: x, padding: 1 }))).toContain(
+      'options.out: expected a Tensor that has no memory in common with x',
     );
     expect(await message(() => convolution2d(x, weights, { stride: 0 }))).toContain(
       'options.stride',

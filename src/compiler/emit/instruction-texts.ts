@@ -136,6 +136,22 @@ const load =
     );
   };
 
+/** A copy of pixels; the offsets from them are those across and down. */
+const loadPixels: Text = (w, operands) => {
+  const { detail, address, register } = operands;
+  const axes = Number(detail[0]);
+  const offsets = [0, 1].map((at) => {
+    const offset = w.register('b16');
+    w.line(`cvt.u16.u32 ${offset}, ${register(3 + axes + at)}`);
+    return offset;
+  });
+  w.line(
+    `cp.async.bulk.tensor.${axes}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes ` +
+      `${address(0)}, [${register(1)}, ${indices(operands, 3)}], ${address(2)}, ` +
+      `{${offsets.join(', ')}}`,
+  );
+};
+
 /** A copy of lines to a box, or an operation with its elements. */
 const store =
   (name: string, operation: string): Text =>
@@ -156,6 +172,7 @@ export const TEXTS: Readonly<Record<InstructionName, Text>> = {
   'group.fewerRegisters': counted('setmaxnreg.dec.sync.aligned.u32'),
   'tensor.load': load(false),
   'tensor.multicast': load(true),
+  'tensor.loadPixels': loadPixels,
   'tensor.store': store('cp', ''),
   'tensor.add': store('cp.reduce', '.add'),
   'tensor.commit': line('cp.async.bulk.commit_group'),

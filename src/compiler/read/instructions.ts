@@ -271,6 +271,7 @@ function boxOf(
   { storage, width }: Lines,
   count: number,
   from: number,
+  kind: { readonly pixels?: true } = {},
 ): { map: InstructionOperand; coordinates: InstructionOperand[] } {
   const { pass, node, name, args, argNodes } = call;
   const given = args[at];
@@ -297,7 +298,7 @@ function boxOf(
         `${param.element.storage}, the shared array of ${storage}`,
       `Declare both as ${storage}.`,
     );
-  const coordinates = args.length - from;
+  const coordinates = args.length - from - (kind.pixels ? 2 : 0);
   if (coordinates !== param.rank)
     pass.fail(
       node,
@@ -316,6 +317,7 @@ function boxOf(
       param: given.param,
       box: [...new Array<number>(param.rank - 2).fill(1), count, width],
       swizzle: (width * storageBytes[storage]) as 128,
+      ...kind,
     },
     pass.span(own),
     'u64',
@@ -347,6 +349,23 @@ const load =
       [coordinates.length],
     );
   };
+
+/**
+ * loadPixels(to, line, count, images, barriers, barrier, image, row, column, channel, down,
+ * across): `count` pixels from one on in the order of the window's, each moved down and across.
+ */
+function loadPixels(call: Call, name: InstructionName): Value {
+  arity(call, 12);
+  const to = lines(call, 0, 1);
+  const { map, coordinates } = boxOf(call, 3, to, known(call, 2), 6, { pixels: true });
+  const [down, across] = [10, 11].map((at) => value(integer(call, at, 'u32')));
+  return instruction(
+    call,
+    name,
+    [address(to.place), map, barrierAt(call, 4), ...coordinates, across!, down!],
+    [coordinates.length],
+  );
+}
 
 /** store(tensor, from, line, count, ...indices), and add */
 function store(call: Call, name: InstructionName): Value {
@@ -440,6 +459,7 @@ const ROWS: Readonly<Record<InstructionName, Row>> = {
   'group.fewerRegisters': counted('registers of a thread', 24, 256, 8),
   'tensor.load': load(0),
   'tensor.multicast': load(1),
+  'tensor.loadPixels': loadPixels,
   'tensor.store': store,
   'tensor.add': store,
   'tensor.commit': bare,

@@ -11,6 +11,10 @@ export const MAP_WORDS = 32;
 /**
  * The tensor's address, extents and strides (in bytes, of all axes but the first) are 64-bit; the
  * first axis is the one whose elements are adjacent. `words` is the length, at most that of a map.
+ *
+ * A map of the pixels of images has the channels and pixels of a box as its first two extents; the
+ * corners of its window, and its steps, are a byte for each: lower and upper corner across and
+ * down, steps across and down. Steps are 0 for a map of boxes.
  */
 export const MAP = {
   address: 0,
@@ -20,5 +24,7 @@ export const MAP = {
   extents: 5,
   strides: 5 + 2 * MAP_AXES,
   box: 5 + 4 * MAP_AXES,
-  words: 5 + 5 * MAP_AXES,
+  corners: 5 + 5 * MAP_AXES,
+  steps: 6 + 5 * MAP_AXES,
+  words: 7 + 5 * MAP_AXES,
 } as const;

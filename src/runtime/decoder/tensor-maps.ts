@@ -13,6 +13,9 @@ const STRIDE = MAP.words + MAP_WORDS;
 /** CU_TENSOR_MAP_L2_PROMOTION_L2_128B: a line of 128 bytes is read as a whole. */
 const PROMOTION = 2;
 
+/** A signed byte of a word. */
+const byteOf = (word: number, at: number): number => (word << (24 - 8 * at)) >> 24;
+
 export class TensorMaps {
   private readonly driver: Driver;
   private readonly kept = new Int32Array(KEPT * STRIDE);
@@ -47,19 +50,34 @@ export class TensorMaps {
     const axes = memory[at + MAP.axes]!;
     const list = (first: number, count: number): number[] =>
       Array.from({ length: count }, (_, axis) => int64(memory, at + first + 2 * axis));
-    const map = this.driver.cuTensorMapEncodeTiled(
+    const box = Array.from({ length: axes }, (_, axis) => memory[at + MAP.box + axis]!);
+    const tensor = [
       memory[at + MAP.type]!,
       axes,
       int64(memory, at + MAP.address),
       list(MAP.extents, axes),
       list(MAP.strides, axes - 1),
-      Array.from({ length: axes }, (_, axis) => memory[at + MAP.box + axis]!),
-      new Array<number>(axes).fill(1),
-      0,
-      memory[at + MAP.swizzle]!,
-      PROMOTION,
-      0,
-    );
+    ] as const;
+    const rest = [0, memory[at + MAP.swizzle]!, PROMOTION, 0] as const;
+    const corners = memory[at + MAP.corners]!;
+    const steps = memory[at + MAP.steps]!;
+    const map =
+      steps === 0
+        ? this.driver.cuTensorMapEncodeTiled(
+            ...tensor,
+            box,
+            new Array<number>(axes).fill(1),
+            ...rest,
+          )
+        : this.driver.cuTensorMapEncodeIm2col(
+            ...tensor,
+            [byteOf(corners, 0), byteOf(corners, 1)],
+            [byteOf(corners, 2), byteOf(corners, 3)],
+            box[0]!,
+            box[1]!,
+            [1, byteOf(steps, 0), byteOf(steps, 1), 1],
+            ...rest,
+          );
     return new Int32Array(map.buffer, map.byteOffset, MAP_WORDS);
   }
 }
