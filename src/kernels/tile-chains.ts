@@ -274,7 +274,7 @@ const MOST_INNER = 256;
  * Elements of both tiles that a thread has, at most: sums, scores and those of the last step, two
  * in a register. By the number of warp groups.
  */
-const MOST_EACH: Readonly<Record<number, number>> = { 1: 184, 2: 176, 3: 128 };
+const MOST_EACH: Readonly<Record<number, number>> = { 1: 184, 2: 176, 3: 112 };
 /** Bytes of factors that a section of matrices has: they stay in the cache. */
 const SECTION_BYTES = 16 << 20;
 
