@@ -228,7 +228,7 @@ const doors = {
     'tiles/tile-form',
     'tree',
   ],
-  kernels: [],
+  kernels: ['pixels'],
   library: ['kernel-family', 'operation', 'words'],
   nvrtc: ['mangled-words', 'source-signatures', 'structure-bytes'],
   images: [],
