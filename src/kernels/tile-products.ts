@@ -378,7 +378,7 @@ export const factorOf = ({ name, turned, storage }: Factor): ProductFactor => ({
 
 const instructionOf = (shape: string, product: ProductForm): string =>
   `${shape}k${depthOf(product)} of ${dtypesOf(product)}` +
-  (product.halfSums === true ? ', sums of f16' : '');
+  ('halfSums' in product ? ', sums of f16' : '');
 
 /** Why warp groups do not compute a product, or its launch. */
 function warpGroupForm(

@@ -142,10 +142,10 @@ export type SumStorage = 'f32' | 'i32';
 export const sumsOf = (factor: StorageType): SumStorage =>
   INTEGERS.includes(factor) ? 'i32' : 'f32';
 /** What tensor cores sum a product in. */
-export const ownSums = ({ left, halfSums }: ProductForm): Accumulator =>
+export const ownSums = ({ left, halfSums }: WarpGroupProduct | WarpProduct): Accumulator =>
   halfSums === true ? 'f16' : sumsOf(left.storage);
 /** Whether each step has sums of its own, which are added to the others. */
-export const addsSteps = ({ left, halfSums }: ProductForm): boolean =>
+export const addsSteps = ({ left, halfSums }: WarpGroupProduct | WarpProduct): boolean =>
   halfSums !== true && FACTORS[left.storage]!.addsSteps;
 /** Storage of integers that products multiply exactly, modulo 2^32. */
 export const INTEGERS: readonly StorageType[] = ['i8', 'u8', 'i16', 'u16', 'i32', 'u32'];
