@@ -53,8 +53,6 @@ interface Args {
 interface ProductGpu extends TileGpu, GroupsGpu, TileOrder {
   /** The most parts of a tile. */
   readonly PARTS: number;
-  tileOf(item: number, whole: number, parts: number): number;
-  stepOf(item: number, whole: number, parts: number, steps: number, further: 0 | 1): number;
   joinParts(
     sums: KernelArray<number>,
     partial: number[],
@@ -65,22 +63,6 @@ interface ProductGpu extends TileGpu, GroupsGpu, TileOrder {
     thread: number,
   ): boolean;
 }
-
-/** The tile of an item: a whole tile, or from `whole` on a part of one. */
-const tileOf = (item: number, whole: number, parts: number, gpu: { PARTS: number }): number =>
-  gpu.PARTS === 1 || item < whole ? item : whole + (item - whole) / parts;
-/** The first step of an item, or with `further` the one after its last. */
-const stepOf = (
-  item: number,
-  whole: number,
-  parts: number,
-  steps: number,
-  further: 0 | 1,
-  gpu: { PARTS: number },
-): number =>
-  gpu.PARTS === 1 || item < whole
-    ? steps * further
-    : (steps * (((item - whole) % parts) + further)) / parts;
 
 /**
  * Leaves a part's sums of 64 rows in memory. In the threads of the part that arrives last, the sums
@@ -169,7 +151,7 @@ const products = new KernelFamily(
         let stage = 0;
         let parity = 1;
         for (let item = gpu.blockIdx.x; found[GROUP]! < ends.length; item += gpu.gridDim.x) {
-          const tile = gpu.tileOf(item, whole, parts);
+          const tile = PARTS > 1 && item >= whole ? whole + (item - whole) / parts : item;
           gpu.findGroup(found, ends, m, tile / across);
           // Rows after the last group have no products.
           if (found[GROUP]! < ends.length && thread === 0) {
@@ -178,8 +160,13 @@ const products = new KernelFamily(
             const top = found[START]! + gpu.rowOf(number, down, across) * ROWS;
             const side = gpu.columnOf(number, down, across) * COLUMNS;
             const group = found[GROUP]! * apart;
-            const end = gpu.stepOf(item, whole, parts, steps, 1);
-            for (let step = gpu.stepOf(item, whole, parts, steps, 0); step < end; step++) {
+            let begin = 0;
+            let end = steps;
+            if (PARTS > 1 && item >= whole) {
+              begin = (steps * ((item - whole) % parts)) / parts;
+              end = (steps * (((item - whole) % parts) + 1)) / parts;
+            }
+            for (let step = begin; step < end; step++) {
               gpu.barrier.wait(empty, stage, parity);
               gpu.barrier.expect(full, stage, (ROWS + COLUMNS) * 128);
               const line = stage * (ROWS + COLUMNS);
@@ -208,20 +195,24 @@ const products = new KernelFamily(
       let half = 0;
       let before = 0;
       for (let item = gpu.blockIdx.x; found[GROUP]! <= ends.length; item += gpu.gridDim.x) {
-        const tile = gpu.tileOf(item, whole, parts);
+        const isPart = PARTS > 1 && item >= whole && parts > 1;
+        const tile = isPart ? whole + (item - whole) / parts : item;
         gpu.findGroup(found, ends, m, tile / across);
         if (found[GROUP]! <= ends.length) {
           const number = tile - found[TILES_BEFORE]! * across;
           const down = found[TILES_END]! - found[TILES_BEFORE]!;
           const top = found[START]! + gpu.rowOf(number, down, across) * ROWS + warpGroup * 64;
           const side = gpu.columnOf(number, down, across) * COLUMNS;
-          const first = gpu.stepOf(item, whole, parts, steps, 0);
-          const last = gpu.stepOf(item, whole, parts, steps, 1);
-          const own = found[GROUP]! < ends.length ? last - first : 0;
+          let own = steps;
+          if (isPart)
+            own =
+              (steps * (((item - whole) % parts) + 1)) / parts -
+              (steps * ((item - whole) % parts)) / parts;
+          if (found[GROUP]! >= ends.length) own = 0;
           gpu.sumTile(sums, lines, linesOfRight, full, empty, before, own, warpGroup, thread);
           before += own;
           let isDone = true;
-          if (PARTS > 1 && item >= whole && parts > 1)
+          if (PARTS > 1 && isPart)
             isDone = gpu.joinParts(sums, partial, arrived, item - whole, parts, warpGroup, thread);
           if (isDone)
             half = gpu.writeTile(
@@ -287,8 +278,6 @@ export function groupedWarpGroupProduct(form: Form): Launchable {
     uses: {
       ...tile,
       PARTS: parts,
-      tileOf: deviceFunction(tileOf as never, { uses: { PARTS: parts } }) as DeviceFunction,
-      stepOf: deviceFunction(stepOf as never, { uses: { PARTS: parts } }) as DeviceFunction,
       joinParts: deviceFunction(joinParts as never, { uses: tile as never }) as DeviceFunction,
       ...tileOrder(group),
       ...groupUses(rows),
