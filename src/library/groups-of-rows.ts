@@ -81,39 +81,15 @@ const findGroup = (
   }
 };
 
-/** The number of rows of tiles of all groups, and of the rows after the last group. */
-const countTiles = (ends: Ends, rows: number, gpu: FindGpu): number => {
-  const { lane } = gpu;
-  const groups = ends.length;
-  let before = 0;
-  let all = 0;
-  for (let first = 0; first <= groups; first += 32) {
-    const group = first + lane;
-    const last = ends[Math.min(group, groups - 1)]!;
-    let end = Math.max(group < groups ? gpu.i32(gpu.clamp(last, 0, rows)) : rows, before);
-    gpu.unroll();
-    for (let d = 1; d < 32; d *= 2) end = Math.max(end, gpu.warp.shuffleUp(end, d));
-    const previous = gpu.warp.shuffleUp(end, 1);
-    let tiles = (end - (lane === 0 ? before : previous) + (gpu.ROWS - 1)) / gpu.ROWS;
-    gpu.unroll();
-    for (let d = 16; d > 0; d /= 2) tiles += gpu.warp.shuffleXor(tiles, d);
-    all += tiles;
-    before = gpu.warp.shuffle(end, 31);
-  }
-  return all;
-};
-
 /** What bodies use to find groups: `found()`, an array of zeros, is what a warp knows. */
 export interface GroupsGpu extends FoundConstants {
   found(): KernelArray<number>;
   findGroup(found: KernelArray<number>, ends: Ends, rows: number, tile: number): void;
-  countTiles(ends: Ends, rows: number): number;
 }
 
 /** The functions and constants of {@link GroupsGpu}, for tiles of so many rows. */
 export const groupUses = (ROWS: number) => ({
   ...FOUND,
   found: (gpu: Gpu): KernelArray<number> => gpu.local.i32(8),
-  countTiles: deviceFunction(countTiles as never, { uses: { ...FOUND, ROWS } }) as DeviceFunction,
   findGroup: deviceFunction(findGroup as never, { uses: { ...FOUND, ROWS } }) as DeviceFunction,
 });

@@ -164,12 +164,6 @@ const SPLITS: readonly number[] = [1, 2, 4];
 const ADDING = 3.5;
 const ADDING_MORE = 5;
 
-/** The estimated time of a round of tiles, in µs. */
-export function roundOf({ rows, columns }: WarpGroupPlan, k: number, dtype: KernelDType): number {
-  const found = PLANS.find((plan) => plan.rows === rows && plan.columns === columns);
-  return Math.ceil((k * dtype.bytes) / LINE_BYTES) * (found?.step ?? 0);
-}
-
 /**
  * Gives the plan with the shortest estimated time.
  *
