@@ -32,7 +32,7 @@ const valueOf = (dtype: DType, value: number): unknown =>
   isBig(dtype.name) ? BigInt(value) : dtype.kind === 'complex' ? [value, 0] : value;
 
 function like(name: string, value: number | undefined): Like {
-  return ((x: unknown, options: LikeOptions<DTypeName> = {}) =>
+  return (x: unknown, options: LikeOptions<DTypeName> = {}) =>
     operation(name, [x], ([given]) =>
       planLike(
         name,
@@ -40,7 +40,7 @@ function like(name: string, value: number | undefined): Like {
         options,
         value === undefined ? undefined : (dtype) => valueOf(dtype, value),
       ),
-    ));
+    );
 }
 
 function planLike(
