@@ -424,7 +424,8 @@ onDevice('Elementwise maths', (host) => {
       return error.message;
     };
     expect(await message(() => of('add')(x, whole))).toContain(
-      'y: expected a Tensor of a dtype that has a common one with f32, for add(…), got Tensor<i32, [2, 3]>',
+      'y: expected a Tensor of a dtype that has a common one with f32, for add(…), ' +
+        'got Tensor<i32, [2, 3]>',
     );
     expect(await message(() => of('exp')(whole))).toBe(
       `x: expected a Tensor of ${FLOAT_DTYPES.map(({ name }) => name).join(', ')}, for exp(…), ` +
