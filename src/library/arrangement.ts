@@ -311,6 +311,8 @@ export function moveaxis<D extends DTypeName>(
   more?: never,
 ): DeviceOp<Tensor<D, number[]>> {
   checkNoOptions('moveaxis', more, undefined);
+  for (const [name, axes] of Object.entries({ source, destination }))
+    if (axes === undefined) throw invalid(name, 'an axis or a list of axes, for moveaxis(…)', axes);
   return operation('moveaxis', [x], ([given]) => {
     checkAnyTensor('moveaxis', 'x', given);
     const { rank } = given;
@@ -493,7 +495,7 @@ function commonOf(name: string, tensors: readonly AnyTensor[]): AnyTensor['dtype
         `tensors[${index}]`,
         `a Tensor of a dtype that has a common one with ${common}, for ${name}(…)`,
         tensor,
-        `Convert it with convert(${common}).`,
+        'Convert one of them with convert(…).',
       );
     common = both;
   });

@@ -319,7 +319,7 @@ function commonDType(
         tensor,
         common.name === 'bool'
           ? 'Compare it: notEqual(x, 0).'
-          : `Convert it with convert(${common.name}).`,
+          : 'Convert one of them with convert(…).',
       );
     common = DTYPES[both] as KernelDType;
   }

@@ -69,6 +69,8 @@ export function where(
   more?: unknown,
   further?: unknown,
 ): unknown {
+  if (isNumber(condition)) throw invalid('condition', 'a Tensor of bool, for where(…)', condition);
+  if (isNumber(x) && y === undefined) throw invalid('y', 'a Tensor or a number, for where(…)', y);
   if (isNumber(x) && isNumber(y)) {
     checkOptions('options', more, ['dtype']);
     const { dtype = f32 } = (more ?? {}) as WhereOptions<KernelDTypeName>;

@@ -356,6 +356,7 @@ onDevice('Arrangement', (host) => {
       ],
       [() => library.roll(x, 0.5), 'shift: expected a whole number'],
       [() => library.moveaxis(x, [0, 1], 0), 'destination: expected 2 axes'],
+      [() => library.moveaxis(x, 0, undefined as never), 'destination: expected an axis or a list'],
       [() => library.repeat(x, -1), 'repeats: expected a whole number of at least 0'],
       [() => library.repeat(x, [1, 2]), 'repeats: expected a number for each of the 6 indices'],
       [() => library.tile(x, 2 as never), 'repetitions: expected a list'],

@@ -126,6 +126,9 @@ onDevice('Promotion', (host) => {
     expect(() => library.where(one, 0.5, 2, { dtype: i8 })).toThrow(
       'x: expected a whole number for i8',
     );
+    const where = library.where as (...given: unknown[]) => unknown;
+    expect(() => where(true, 1, 2)).toThrow('condition: expected a Tensor of bool, for where(…)');
+    expect(() => where(one, 1)).toThrow('y: expected a Tensor or a number, for where(…)');
     using truth = await library.where(condition, false, true, { dtype: bool });
     expect([truth.dtype, ...(await truth.read())]).toEqual([bool, 0, 1]);
   });
