@@ -129,7 +129,10 @@ function bufferFrom({ buffer }: Elements, { offset }: Layout): DeviceBuffer {
   return buffer.slice(offset, buffer.length);
 }
 
-/** Launches for parts of fewer than {@link MOST_ELEMENTS}, cut along the outermost axis. */
+/**
+ * Launches for parts of fewer than {@link MOST_ELEMENTS}, cut along the outermost axis that has
+ * more than one index.
+ */
 function launchCopies(
   from: Layout,
   to: Layout,
@@ -140,12 +143,16 @@ function launchCopies(
     launch(from, to, count);
     return;
   }
-  const [extent = 1, ...inner] = to.shape;
-  const each = numel(inner);
-  const rows = Math.max(1, Math.floor((MOST_ELEMENTS - 1) / each));
+  const axis = to.shape.findIndex((extent) => extent > 1);
+  const extent = to.shape[axis]!;
+  const rows = Math.max(1, Math.floor((MOST_ELEMENTS - 1) / (count / extent)));
   for (let row = 0; row < extent; row += rows) {
-    const part = ({ strides, offset }: Layout): Layout =>
-      layoutOf([Math.min(rows, extent - row), ...inner], [...strides], offset + row * strides[0]!);
+    const part = ({ shape, strides, offset }: Layout): Layout =>
+      layoutOf(
+        shape.map((each, at) => (at === axis ? Math.min(rows, extent - row) : each)),
+        [...strides],
+        offset + row * strides[axis]!,
+      );
     launchCopies(part(from), part(to), launch);
   }
 }

@@ -1,5 +1,5 @@
 /** Tensors joined, cut, turned and repeated, compared with indices in JavaScript. */
-import { Device, complex64, f32, f64, i32, i64, i8, u8 } from 'async-cuda';
+import { CudaOutOfMemoryError, Device, complex64, f32, f64, i32, i64, i8, u8 } from 'async-cuda';
 import type { AnyTensor, DeviceOp } from 'async-cuda';
 import * as library from 'async-cuda/library';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -328,6 +328,13 @@ onDevice('Arrangement', (host) => {
         grid.close();
       }
     }
+  });
+
+  test('more elements than the device has memory for', async () => {
+    using x = await device.tensor(i32, [1, 2]);
+    // Rows of more elements than one launch copies.
+    for (const call of [() => library.repeat(x, 1e12), () => library.tile(x, [1e12])])
+      await expect(call()).rejects.toThrow(CudaOutOfMemoryError);
   });
 
   test('wrong arguments', async () => {
