@@ -128,8 +128,9 @@ export class Builder {
   /** Continues in this block. All its predecessors are known, except those at a loop's end. */
   enter(block: Block): void {
     const [from] = block.before;
-    // The values at the end of a block that leads to this one alone are read through this one: the
-    // two share them. Unrolled loops are chains of such blocks, through which each read would go.
+    // A block whose only predecessor has no other successor begins with the values that hold at the
+    // end of the predecessor, so the two share one map. Without it each read of a variable would go
+    // back through all blocks of an unrolled loop.
     if (block.before.length === 1 && from!.end?.kind === 'jump' && !this.heads.has(block))
       this.held.set(block, this.held.get(from!)!);
     this.f.blocks.push(block);

@@ -296,8 +296,8 @@ function beginSecond(writer: TileWriter, product: ChainedProducts): string[] {
 }
 
 /**
- * Writes the wait for the first product of a step and its tile. Elements after the end of the
- * summed axis become copies of the last one, as those of a tile that was loaded are.
+ * Writes the wait for the first product of a step and its tile. Elements of the tile
+ * beyond the end of the summed axis are set to the last element before it, as a load sets them.
  */
 export function writeChainedTile(
   writer: TileWriter,
