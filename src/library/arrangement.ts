@@ -2,17 +2,17 @@
  * Elements in another place: tensors joined, cut, turned and repeated. The result is a contiguous
  * copy of parts of the operands, which views select, so that no function here has a kernel.
  */
-import { DTYPES } from '../core/index.js';
 import type { DTypeName } from '../core/index.js';
 import { checkInteger, checkOptions, invalid, isList } from '../ground/arguments.js';
-import { promoted } from '../ground/promotion.js';
 import type { PartnerOf, Promoted } from '../ground/promotion.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import { layoutOf } from '../tensor/layout.js';
 import type { AnyTensor, Layout, Shape, Tensor } from '../tensor/index.js';
 import { checkAxis, sameShape, showShape } from '../tensor/shape.js';
+import { commonDType } from './common-dtype.js';
 import { checkAnyTensor, checkNoOptions, operation } from './operation.js';
 import type { Work } from './operation.js';
+import { namedAxes } from './reduced-axes.js';
 
 /** Options of {@link concat}, {@link stack} and {@link unstack}. */
 export interface JoinOptions {
@@ -200,7 +200,7 @@ export function flip<D extends DTypeName, S extends Shape>(
   const { axis } = options;
   return operation('flip', [x], ([given]) => {
     checkAnyTensor('flip', 'x', given);
-    const axes = axesOf('options.axis', axis, given.rank);
+    const axes = namedAxes('flip', 'options.axis', axis, given.rank);
     const { shape, strides, offset } = given.layout;
     const turned = layoutOf(
       shape,
@@ -270,7 +270,7 @@ export function roll<D extends DTypeName, S extends Shape>(
     return (work) => {
       const out = work.result(given.dtype, [...given.shape]);
       if (out.size === 0) return out as unknown as Tensor<D, S>;
-      const from = flat ? dense(work, given).reshape([given.size] as never) : given;
+      const from = flat ? work.dense(given).reshape([given.size] as never) : given;
       const to = (flat ? out.reshape([out.size] as never) : out) as unknown as AnyTensor;
       // Each axis that moves has two parts, which change places.
       const parts = places.map((place, at): readonly (readonly [number, number, number])[] =>
@@ -316,8 +316,8 @@ export function moveaxis<D extends DTypeName>(
   return operation('moveaxis', [x], ([given]) => {
     checkAnyTensor('moveaxis', 'x', given);
     const { rank } = given;
-    const from = axesOf('source', source, rank);
-    const to = axesOf('destination', destination, rank);
+    const from = namedAxes('moveaxis', 'source', source, rank);
+    const to = namedAxes('moveaxis', 'destination', destination, rank);
     if (from.length !== to.length)
       throw invalid('destination', `${from.length} axes, as many as source names`, destination);
     const order = given.shape.map((_, at) => at).filter((at) => !from.includes(at));
@@ -381,7 +381,7 @@ export function repeat<D extends DTypeName>(
     return (work) => {
       const out = work.result(given.dtype, result);
       if (out.size === 0) return out as unknown as Tensor<D, number[]>;
-      const from = axis === undefined ? dense(work, given).reshape([given.size] as never) : given;
+      const from = axis === undefined ? work.dense(given).reshape([given.size] as never) : given;
       const apart = (tensor: AnyTensor, start: number, count: number, times: number): AnyTensor =>
         tensor
           .slice(
@@ -465,7 +465,8 @@ export function tile<D extends DTypeName>(
   });
 }
 
-function listOf(name: string, tensors: unknown): readonly unknown[] {
+/** Gives a list of at least one tensor or operation. @internal */
+export function listOf(name: string, tensors: unknown): readonly unknown[] {
   if (!isList(tensors) || tensors.length === 0)
     throw invalid(
       'tensors',
@@ -486,30 +487,12 @@ function checkedList(
   return values as unknown as readonly [AnyTensor, ...AnyTensor[]];
 }
 
-function commonOf(name: string, tensors: readonly AnyTensor[]): AnyTensor['dtype'] {
-  let common = tensors[0]!.dtype.name;
-  tensors.forEach((tensor, index) => {
-    const both = promoted(common, tensor.dtype.name);
-    if (both === undefined)
-      throw invalid(
-        `tensors[${index}]`,
-        `a Tensor of a dtype that has a common one with ${common}, for ${name}(…)`,
-        tensor,
-        'Convert one of them with convert(…).',
-      );
-    common = both;
-  });
-  return DTYPES[common];
-}
-
-/** Axes that are named once each; all of them by default. */
-function axesOf(argument: string, axis: unknown, rank: number): number[] {
-  if (axis === undefined) return Array.from({ length: rank }, (_, at) => at);
-  const list: readonly unknown[] = isList(axis) ? axis : [axis];
-  const axes = list.map((each) => checkAxis(argument, each, rank));
-  if (new Set(axes).size !== axes.length) throw invalid(argument, 'axes that are named once', axis);
-  return axes;
-}
+/** The dtype of the result of joining tensors. */
+const commonOf = (name: string, tensors: readonly AnyTensor[]): AnyTensor['dtype'] =>
+  commonDType(
+    name,
+    tensors.map((tensor, index) => [`tensors[${index}]`, tensor] as const),
+  )!;
 
 function* combinations<T>(lists: readonly (readonly T[])[], from = 0): Generator<T[]> {
   if (from === lists.length) {
@@ -534,12 +517,5 @@ function copyWide(work: Work, to: AnyTensor, from: AnyTensor): void {
 function copied(work: Work, tensor: AnyTensor, layout: Layout): AnyTensor {
   const out = work.result(tensor.dtype, [...layout.shape]) as unknown as AnyTensor;
   copy(work, out, tensor.view(layout));
-  return out;
-}
-
-function dense(work: Work, tensor: AnyTensor): AnyTensor {
-  if (tensor.isContiguous) return tensor;
-  const out = work.temporary(tensor.dtype as never, [...tensor.shape]) as unknown as AnyTensor;
-  copy(work, out, tensor);
   return out;
 }

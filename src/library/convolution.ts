@@ -420,7 +420,7 @@ export function convolution2d<D extends ConvolutionName>(
   return operation('convolution2d', inputs, ([given, factors, bias, into]) => {
     checkOperand('x', given, 4, settings.layout);
     checkOperand('weights', factors, 4, 'OIHW', given.dtype);
-    const images = last ? (given.permute([0, 3, 1, 2] as never) as unknown as KernelTensor) : given;
+    const images = last ? channelsFirst(given) : given;
     const [count, channels, height, width] = images.shape as readonly [
       number,
       number,

@@ -1,12 +1,13 @@
 /** Tensors like others, grids of coordinates, and triangles of matrices. */
 import { i32, i64 } from '../core/index.js';
 import type { DType, DTypeName, KernelDTypeName, Scalar } from '../core/index.js';
-import { checkDType, checkInteger, checkOptions, invalid, isList } from '../ground/arguments.js';
+import { checkDType, checkInteger, checkOptions, invalid } from '../ground/arguments.js';
 import { fillPattern } from '../core/fill-pattern.js';
-import { isWide as isBig } from '../ground/dtype.js';
 import { input, output } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { AnyTensor, KernelTensor, Shape, Tensor } from '../tensor/index.js';
+import { listOf } from './arrangement.js';
+import { scalarOf } from '../tensor/make.js';
 import { checkAnyTensor, checkTensor, operation } from './operation.js';
 import type { Plan } from './operation.js';
 import { KernelFamily } from './kernel-family.js';
@@ -28,9 +29,6 @@ export interface Like {
   ): DeviceOp<Tensor<E, S>>;
 }
 
-const valueOf = (dtype: DType, value: number): unknown =>
-  isBig(dtype.name) ? BigInt(value) : dtype.kind === 'complex' ? [value, 0] : value;
-
 function like(name: string, value: number | undefined): Like {
   return (x: unknown, options: LikeOptions<DTypeName> = {}) =>
     operation(name, [x], ([given]) =>
@@ -38,7 +36,7 @@ function like(name: string, value: number | undefined): Like {
         name,
         given,
         options,
-        value === undefined ? undefined : (dtype) => valueOf(dtype, value),
+        value === undefined ? undefined : (dtype) => scalarOf(dtype, value),
       ),
     );
 }
@@ -151,14 +149,7 @@ export function meshgrid<D extends DTypeName>(
   checkOptions('options', options, ['indexing']);
   const { indexing = 'xy' } = options;
   if (!['xy', 'ij'].includes(indexing)) throw invalid('options.indexing', "'xy' or 'ij'", indexing);
-  if (!isList(tensors) || tensors.length === 0)
-    throw invalid(
-      'tensors',
-      'a list of at least one Tensor, for meshgrid(…)',
-      tensors,
-      'Write meshgrid([x, y]).',
-    );
-  return operation('meshgrid', tensors, (values) => {
+  return operation('meshgrid', listOf('meshgrid', tensors), (values) => {
     const given = values.map((value, index) => {
       checkAnyTensor('meshgrid', `tensors[${index}]`, value);
       if (value.rank !== 1)

@@ -4,9 +4,10 @@ import type { DType, DTypeName } from '../core/index.js';
 import { checkDType, invalid, isList } from '../ground/arguments.js';
 import { DTYPE_FACTS, FLOAT_LIMITS, INTEGER_LIMITS, isWide } from '../ground/dtype.js';
 import type { ComplexName, FloatName, IntegerName } from '../ground/dtype.js';
-import { canPromote, promoted } from '../ground/promotion.js';
+import { canPromote } from '../ground/promotion.js';
 import type { PartnerOf, Promoted } from '../ground/promotion.js';
 import { Tensor } from '../tensor/index.js';
+import { commonDType } from './common-dtype.js';
 
 /** A dtype, or a tensor of it. */
 export type DTypeOrTensor<D extends DTypeName> = DType<D> | Tensor<D>;
@@ -35,19 +36,13 @@ export function resultType<A extends DTypeName, B extends PartnerOf<A>>(
 export function resultType(...given: readonly DTypeOrTensor<DTypeName>[]): DType;
 export function resultType(...given: readonly unknown[]): DType {
   if (given.length === 0) throw invalid('a', 'a dtype or a Tensor, for resultType(…)', undefined);
-  const dtypes = given.map((each, index) => dtypeOf(`argument ${index + 1}`, each));
-  let common = dtypes[0]!.name;
-  dtypes.forEach(({ name }, index) => {
-    const both = promoted(common, name);
-    if (both === undefined)
-      throw invalid(
-        `argument ${index + 1}`,
-        `a dtype that has a common one with ${common}, for resultType(…)`,
-        name,
-      );
-    common = both;
-  });
-  return DTYPES[common];
+  return commonDType(
+    'resultType',
+    given.map((each, index) => {
+      const argument = `argument ${index + 1}`;
+      return [argument, dtypeOf(argument, each)] as const;
+    }),
+  )!;
 }
 
 /**

@@ -7,7 +7,6 @@
 import { CudaArgumentError, DTYPES } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
-import { promoted } from '../ground/promotion.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction, GpuWith, ReadElements, Usable } from '../kernels/index.js';
 import { checkScalar } from '../core/struct-declaration.js';
@@ -17,6 +16,7 @@ import { broadcastAll, broadcastTo, coalesceTogether, contiguous } from '../tens
 import type { KernelTensor, Layout } from '../tensor/index.js';
 import { layoutOf } from '../tensor/layout.js';
 import { showShape } from '../tensor/shape.js';
+import { commonDType } from './common-dtype.js';
 import { arithmeticOf, checkGroup } from './element-types.js';
 import type { Group } from './element-types.js';
 import { KernelFamily } from './kernel-family.js';
@@ -246,11 +246,16 @@ export function elementwise(
   definition: Elementwise,
   operands: readonly unknown[],
 ): DeviceOp<KernelTensor> {
-  return operation(definition.name, operands, (values) => planOf(definition, values));
+  return operation(publicName(definition), operands, (values) => planOf(definition, values));
 }
 
+/** The function's name as it is exported: kernels are named with underscores. */
+const publicName = ({ name }: Elementwise): string =>
+  name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+
 function planOf(definition: Elementwise, operands: readonly unknown[]): Plan<KernelTensor> {
-  const { name, own = {}, gives } = definition;
+  const { own = {}, gives } = definition;
+  const name = publicName(definition);
   const names = definition.names ?? TENSORS;
   const tensors = operands.map((operand) =>
     operand instanceof Tensor ? (operand as KernelTensor) : undefined,
@@ -275,7 +280,12 @@ function planOf(definition: Elementwise, operands: readonly unknown[]): Plan<Ker
     if (tensor !== undefined && own[index] === undefined)
       checkGroup(name, names[index]!, tensor, definition.group);
   });
-  const dtype = commonDType(name, names, tensors, own) ?? definition.ofNumbers!;
+  const dtype = (commonDType(
+    name,
+    tensors.flatMap((tensor, index) =>
+      tensor === undefined || own[index] !== undefined ? [] : [[names[index]!, tensor] as const],
+    ),
+  ) ?? definition.ofNumbers!) as KernelDType;
   operands.forEach((operand, index) => {
     checkOperand(name, names[index]!, operand, own[index] ?? dtype, own[index] !== undefined);
   });
@@ -295,35 +305,6 @@ function planOf(definition: Elementwise, operands: readonly unknown[]): Plan<Ker
     } else work.add(launch(definition, operands, tensors, dtype, out, merged));
     return out;
   };
-}
-
-/** The dtype that all tensors without a dtype of their own promote to. */
-function commonDType(
-  name: string,
-  names: readonly string[],
-  tensors: readonly (KernelTensor | undefined)[],
-  own: Readonly<Record<number, KernelDType>>,
-): KernelDType | undefined {
-  let common: KernelDType | undefined;
-  for (const [index, tensor] of tensors.entries()) {
-    if (tensor === undefined || own[index] !== undefined) continue;
-    if (common === undefined) {
-      common = tensor.dtype;
-      continue;
-    }
-    const both = promoted(common.name, tensor.dtype.name);
-    if (both === undefined)
-      throw invalid(
-        names[index]!,
-        `a Tensor of a dtype that has a common one with ${common.name}, for ${name}(…)`,
-        tensor,
-        common.name === 'bool'
-          ? 'Compare it: notEqual(x, 0).'
-          : 'Convert one of them with convert(…).',
-      );
-    common = DTYPES[both] as KernelDType;
-  }
-  return common;
 }
 
 /** @param fixed whether the operand has a dtype of its own, to which nothing is promoted */

@@ -2,7 +2,7 @@
 import { bool } from '../core/index.js';
 import type { FloatName, NumberName } from './element-types.js';
 import type { Gpu } from './kernel-family.js';
-import { unaryTo } from './unary-function.js';
+import { ofFloatsAndIntegers, unaryTo } from './unary-function.js';
 
 /**
  * Whether x is not a number; false for integers.
@@ -17,9 +17,11 @@ export const isnan = unaryTo<NumberName, 'bool'>(
   bool,
   'isnan',
   'numbers',
-  // NaN is in no order with any number.
-  (x: number): boolean => !(x <= Infinity),
-  (_x: number): boolean => false,
+  ofFloatsAndIntegers(
+    // NaN is in no order with any number.
+    (x: number): boolean => !(x <= Infinity),
+    (_x: number): boolean => false,
+  ),
 );
 /**
  * Whether x is an infinity of either sign; false for integers.
@@ -34,8 +36,10 @@ export const isinf = unaryTo<NumberName, 'bool'>(
   bool,
   'isinf',
   'numbers',
-  (x: number): boolean => Math.abs(x) === Infinity,
-  (_x: number): boolean => false,
+  ofFloatsAndIntegers(
+    (x: number): boolean => Math.abs(x) === Infinity,
+    (_x: number): boolean => false,
+  ),
 );
 /**
  * Whether x is a finite number: neither NaN nor an infinity; true for integers.
@@ -50,8 +54,10 @@ export const isfinite = unaryTo<NumberName, 'bool'>(
   bool,
   'isfinite',
   'numbers',
-  (x: number): boolean => Math.abs(x) < Infinity,
-  (_x: number): boolean => true,
+  ofFloatsAndIntegers(
+    (x: number): boolean => Math.abs(x) < Infinity,
+    (_x: number): boolean => true,
+  ),
 );
 /**
  * Whether the sign bit of x is set: true for -0, too.

@@ -3,7 +3,7 @@
  * operations give when the operation is run. The run then queues kernels in order on its stream.
  * Temporary tensors are closed after them, as everything that a step makes and does not give.
  */
-import type { DType, DTypeName, KernelDTypeName, CoreDevice } from '../core/index.js';
+import type { DType, DTypeName, CoreDevice } from '../core/index.js';
 import { invalid } from '../ground/arguments.js';
 import { insteadOfComplex, isKernelDType } from '../ground/dtype.js';
 import { Applied, Collected, Made } from '../ops/collect.js';
@@ -34,12 +34,12 @@ export class Work {
   /**
    * Allocates a contiguous tensor that is closed after the run, since it is no part of its value.
    */
-  temporary<D extends KernelDTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
+  temporary<D extends DTypeName, S extends Shape>(dtype: DType<D>, shape: S): Tensor<D, S> {
     return this.alloc(dtype, shape);
   }
 
   /** Gives the tensor if it is contiguous, else a contiguous copy. */
-  dense<T extends KernelTensor>(tensor: T): T {
+  dense<T extends AnyTensor>(tensor: T): T {
     if (tensor.isContiguous) return tensor;
     const copy = this.temporary(tensor.dtype, [...tensor.shape]);
     this.add(copy.copyFrom(tensor));

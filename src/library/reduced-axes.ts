@@ -25,6 +25,22 @@ export interface ReducedAxes {
   readonly count: number;
 }
 
+/**
+ * Gives the axes of an argument that is one or a list of them, counted from the first one; all of
+ * them by default.
+ *
+ * @throws CudaArgumentError for axes beyond the rank, or that are named twice
+ */
+export function namedAxes(name: string, argument: string, axis: unknown, rank: number): number[] {
+  if (axis === undefined) return Array.from({ length: rank }, (_, at) => at);
+  const list = typeof axis === 'number' ? [axis] : axis;
+  if (!isList(list) || list.length > rank)
+    throw invalid(argument, `an axis or a list of axes, for ${name}(…)`, axis);
+  const axes = [...list].map((each: unknown) => checkAxis(argument, each, rank));
+  if (new Set(axes).size !== axes.length) throw invalid(argument, 'axes that are named once', axis);
+  return axes;
+}
+
 /** @throws CudaArgumentError for axes that the tensor does not have, or that are named twice */
 export function reducedAxes(
   name: string,
@@ -36,12 +52,7 @@ export function reducedAxes(
   checkBoolean('options.keepDims', keepDims);
   const { rank, shape } = tensor;
   const all = shape.map((_, at) => at);
-  const list = axis === undefined ? all : typeof axis === 'number' ? [axis] : axis;
-  if (!isList(list) || list.length > rank)
-    throw invalid('options.axis', `an axis or a list of axes, for ${name}(…)`, axis);
-  const reduced = [...list].map((each: unknown) => checkAxis('options.axis', each, rank));
-  if (new Set(reduced).size !== reduced.length)
-    throw invalid('options.axis', 'axes that are named once', axis);
+  const reduced = namedAxes(name, 'options.axis', axis, rank);
   const kept = all.filter((each) => !reduced.includes(each));
   return {
     shape:
@@ -50,7 +61,7 @@ export function reducedAxes(
         : kept.map((each) => shape[each]!),
     kept,
     reduced: all.filter((each) => reduced.includes(each)),
-    count: numel(list.map((_, index) => shape[reduced[index]!]!)),
+    count: numel(reduced.map((each) => shape[each]!)),
   };
 }
 

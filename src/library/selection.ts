@@ -8,7 +8,7 @@ import type { Usable } from '../kernels/index.js';
 import type { DeviceOp, OrOp } from '../ops/index.js';
 import type { Broadcast, Known, Shape, Tensor } from '../tensor/index.js';
 import type { Beside, Common } from './binary-function.js';
-import { elementwise } from './elementwise.js';
+import { ByDType, elementwise } from './elementwise.js';
 import type { NumberName } from './element-types.js';
 import { checkNoOptions } from './operation.js';
 
@@ -126,9 +126,9 @@ export function clip(x: unknown, min?: unknown, max?: unknown, more?: unknown): 
   const given = (['min', 'max'] as const).filter((name) => bounds[name] !== undefined);
   return elementwise(
     {
-      name: ['clip', ...given].join('_'),
+      name: 'clip',
       group: 'numbers',
-      f: CLIPS[given.join('')]!,
+      f: new ByDType(() => ({ key: given.join('_'), f: CLIPS[given.join('')]! })),
       names: ['x', ...given],
     },
     [x, ...given.map((name) => bounds[name])],

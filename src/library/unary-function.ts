@@ -27,18 +27,13 @@ export type UnaryTo<N extends KernelDTypeName, R extends KernelDTypeName> = <
   x: OrOp<Tensor<D, S>>,
 ) => DeviceOp<Tensor<R, S>>;
 
-/**
- * Declares a function.
- *
- * @param whole the function of integers, where it is another one
- */
+/** Declares a function. */
 export function unary<N extends KernelDTypeName>(
   name: string,
   group: Group,
   f: Usable | ByDType,
-  whole?: Usable,
 ): Unary<N> {
-  return declared(name, group, f, whole) as Unary<N>;
+  return declared(name, group, f) as Unary<N>;
 }
 
 /** Declares a function whose results are of another dtype. */
@@ -46,23 +41,16 @@ export function unaryTo<N extends KernelDTypeName, R extends KernelDTypeName>(
   gives: KernelDType & { readonly name: R },
   name: string,
   group: Group,
-  f: Usable,
-  whole?: Usable,
+  f: Usable | ByDType,
 ): UnaryTo<N, R> {
-  return declared(name, group, f, whole, gives) as UnaryTo<N, R>;
+  return declared(name, group, f, gives) as UnaryTo<N, R>;
 }
 
-function declared(
-  name: string,
-  group: Group,
-  f: Usable | ByDType,
-  whole?: Usable,
-  gives?: KernelDType,
-): unknown {
+function declared(name: string, group: Group, f: Usable | ByDType, gives?: KernelDType): unknown {
   const definition = {
     name,
     group,
-    f: whole === undefined ? f : ofFloatsAndIntegers(f as Usable, whole),
+    f,
     ...(gives === undefined ? {} : { gives }),
   };
   return (x: unknown, more: unknown, further: unknown) => {

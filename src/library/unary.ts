@@ -2,7 +2,7 @@
 import { ACTIVATIONS } from './activations.js';
 import type { FloatName, NumberName } from './element-types.js';
 import type { Gpu } from './kernel-family.js';
-import { itself, unary } from './unary-function.js';
+import { itself, ofFloatsAndIntegers, unary } from './unary-function.js';
 
 /**
  * e to the power of x.
@@ -148,8 +148,10 @@ export const neg = unary<NumberName>('neg', 'numbers', (x: number): number => -x
 export const sign = unary<NumberName>(
   'sign',
   'numbers',
-  (x: number): number => (x > 0 ? 1 : x < 0 ? -1 : x === 0 ? 0 : x),
-  (x: number): number => Math.sign(x),
+  ofFloatsAndIntegers(
+    (x: number): number => (x > 0 ? 1 : x < 0 ? -1 : x === 0 ? 0 : x),
+    (x: number): number => Math.sign(x),
+  ),
 );
 /**
  * The largest whole number that is not above x; an integer stays.
@@ -163,8 +165,7 @@ export const sign = unary<NumberName>(
 export const floor = unary<NumberName>(
   'floor',
   'numbers',
-  (x: number): number => Math.floor(x),
-  itself,
+  ofFloatsAndIntegers((x: number): number => Math.floor(x), itself),
 );
 /**
  * The smallest whole number that is not below x; an integer stays.
@@ -178,8 +179,7 @@ export const floor = unary<NumberName>(
 export const ceil = unary<NumberName>(
   'ceil',
   'numbers',
-  (x: number): number => Math.ceil(x),
-  itself,
+  ofFloatsAndIntegers((x: number): number => Math.ceil(x), itself),
 );
 /**
  * x without its fraction; an integer stays.
@@ -193,8 +193,7 @@ export const ceil = unary<NumberName>(
 export const trunc = unary<NumberName>(
   'trunc',
   'numbers',
-  (x: number): number => Math.trunc(x),
-  itself,
+  ofFloatsAndIntegers((x: number): number => Math.trunc(x), itself),
 );
 /**
  * The nearest whole number, and of two that are equally near the even one; an integer stays.
@@ -208,8 +207,7 @@ export const trunc = unary<NumberName>(
 export const round = unary<NumberName>(
   'round',
   'numbers',
-  (x: number, gpu: Gpu): number => gpu.rint(x),
-  itself,
+  ofFloatsAndIntegers((x: number, gpu: Gpu): number => gpu.rint(x), itself),
 );
 /**
  * 1 / (1 + exp(-x)).

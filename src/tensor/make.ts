@@ -123,7 +123,7 @@ export function zeros<D extends DTypeName, const S extends Shape>(
   shape: S,
   options: TensorOptions = {},
 ): DeviceOp<Tensor<D, Dims<S>>> {
-  return full(device, dtype, shape, scalar(dtype, 0), options);
+  return full(device, dtype, shape, scalarOf(dtype, 0), options);
 }
 
 /**
@@ -141,10 +141,11 @@ export function ones<D extends DTypeName, const S extends Shape>(
   shape: S,
   options: TensorOptions = {},
 ): DeviceOp<Tensor<D, Dims<S>>> {
-  return full(device, dtype, shape, scalar(dtype, 1), options);
+  return full(device, dtype, shape, scalarOf(dtype, 1), options);
 }
 
-const scalar = <D extends DTypeName>(dtype: DType<D>, value: number): Scalar<D> =>
+/** A number as an element of the dtype. @internal */
+export const scalarOf = <D extends DTypeName>(dtype: DType<D>, value: number): Scalar<D> =>
   // The dtype is not checked yet: an error for the device comes first.
   (isWide((dtype as DType | null | undefined)?.name as DTypeName)
     ? BigInt(value)
