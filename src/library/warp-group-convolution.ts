@@ -99,15 +99,8 @@ const convolutions = new KernelFamily(
     const elements = gpu.elements();
     const full = gpu.shared.u64(STAGES);
     const empty = gpu.shared.u64(STAGES);
-    if (gpu.threadIdx.x === 0) {
-      for (let s = 0; s < STAGES; s++) {
-        // The threads that read inputs, and the one that begins the copy of the weights.
-        gpu.barrier.init(full, s, 129);
-        gpu.barrier.init(empty, s, GROUPS);
-      }
-      gpu.fence.barriers();
-    }
-    gpu.block.sync();
+    // The threads that read inputs, and the one that begins the copy of the weights.
+    gpu.beginStages(full, empty, 129);
 
     const warpGroup = gpu.warpIdx >> 2;
     const thread = gpu.threadIdx.x % 128;

@@ -104,14 +104,7 @@ const convolutions = new KernelFamily(
     const linesOfRight = gpu.linesOfRight();
     const full = gpu.shared.u64(STAGES);
     const empty = gpu.shared.u64(STAGES);
-    if (gpu.threadIdx.x === 0) {
-      for (let s = 0; s < STAGES; s++) {
-        gpu.barrier.init(full, s, 1);
-        gpu.barrier.init(empty, s, GROUPS);
-      }
-      gpu.fence.barriers();
-    }
-    gpu.block.sync();
+    gpu.beginStages(full, empty, 1);
 
     const warpGroup = gpu.warpIdx >> 2;
     const thread = gpu.threadIdx.x % 128;

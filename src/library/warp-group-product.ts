@@ -111,14 +111,7 @@ const products = new KernelFamily(
     const across = (n + (COLUMNS - 1)) / COLUMNS;
     const full = gpu.shared.u64(STAGES);
     const empty = gpu.shared.u64(STAGES);
-    if (gpu.threadIdx.x === 0) {
-      for (let s = 0; s < STAGES; s++) {
-        gpu.barrier.init(full, s, 1);
-        gpu.barrier.init(empty, s, GROUPS);
-      }
-      gpu.fence.barriers();
-    }
-    gpu.block.sync();
+    gpu.beginStages(full, empty, 1);
 
     const warpGroup = gpu.warpIdx >> 2;
     const thread = gpu.threadIdx.x % 128;
@@ -183,24 +176,20 @@ const products = new KernelFamily(
         let before = 0;
         let step = 0;
         do {
-          gpu.barrier.wait(full, stage, parity);
-          const line = stage * (ROWS + COLUMNS);
-          if (gpu.ADDS_STEPS) {
-            const stepSums = gpu.sums();
-            gpu.unroll();
-            for (let i = 0; i < COLUMNS / 2; i++) stepSums[i] = 0;
-            gpu.beginStep(stepSums, lines, linesOfRight, line, warpGroup);
-            gpu.group.wait(0);
-            if (thread === 0) gpu.barrier.arrive(empty, stage);
-            gpu.unroll();
-            for (let i = 0; i < COLUMNS / 2; i++) sums[i] = sums[i]! + stepSums[i]!;
-          } else {
-            gpu.beginStep(sums, lines, linesOfRight, line, warpGroup);
-            gpu.group.wait(1);
-            // The products of the step before have read their factors.
-            if (step > 0 && thread === 0) gpu.barrier.arrive(empty, before);
-            before = stage;
-          }
+          gpu.sumStep(
+            sums,
+            lines,
+            linesOfRight,
+            full,
+            empty,
+            stage,
+            parity,
+            step,
+            before,
+            warpGroup,
+            thread,
+          );
+          before = stage;
           stage++;
           if (stage === STAGES) {
             stage = 0;
@@ -208,10 +197,7 @@ const products = new KernelFamily(
           }
           step++;
         } while (step < steps);
-        if (!gpu.ADDS_STEPS) {
-          gpu.group.wait(0);
-          if (thread === 0) gpu.barrier.arrive(empty, before);
-        }
+        gpu.endSteps(empty, before, thread);
 
         if (SPLITS > 1) {
           // All copies have come, and the other groups' products have read them.

@@ -92,6 +92,7 @@ export interface TileGpu extends Gpu, TileConstants {
   linesOfRight(): Lines;
   sums(): KernelArray<number>;
   readonly finished: Finished;
+  beginStages(full: KernelArray<number>, empty: KernelArray<number>, arrivals: number): void;
   beginStep(
     sums: KernelArray<number>,
     lines: Lines,
@@ -99,6 +100,20 @@ export interface TileGpu extends Gpu, TileConstants {
     line: number,
     warpGroup: number,
   ): void;
+  sumStep(
+    sums: KernelArray<number>,
+    lines: Lines,
+    linesOfRight: Lines,
+    full: KernelArray<number>,
+    empty: KernelArray<number>,
+    stage: number,
+    parity: number,
+    step: number,
+    last: number,
+    warpGroup: number,
+    thread: number,
+  ): void;
+  endSteps(empty: KernelArray<number>, last: number, thread: number): void;
   sumTile(
     sums: KernelArray<number>,
     lines: Lines,
@@ -128,6 +143,23 @@ export interface TileGpu extends Gpu, TileConstants {
   ): number;
 }
 
+/** Makes the mbarriers of stages: `arrivals` announce a full one, each warp group an empty one. */
+const beginStages = (
+  full: KernelArray<number>,
+  empty: KernelArray<number>,
+  arrivals: number,
+  gpu: Gpu & TileConstants,
+): void => {
+  if (gpu.threadIdx.x === 0) {
+    for (let s = 0; s < gpu.STAGES; s++) {
+      gpu.barrier.init(full, s, arrivals);
+      gpu.barrier.init(empty, s, gpu.ROWS / 64);
+    }
+    gpu.fence.barriers();
+  }
+  gpu.block.sync();
+};
+
 /** Begins to add the products of a step, whose factors' lines begin at `line`. */
 const beginStep = (
   sums: KernelArray<number>,
@@ -156,6 +188,57 @@ const beginStep = (
 };
 
 /**
+ * Adds the products of a step when its factors are there. `last` is the stage of the step before,
+ * whose products have read their factors when this returns.
+ */
+const sumStep = (
+  sums: KernelArray<number>,
+  lines: Lines,
+  linesOfRight: Lines,
+  full: KernelArray<number>,
+  empty: KernelArray<number>,
+  stage: number,
+  parity: number,
+  step: number,
+  last: number,
+  warpGroup: number,
+  thread: number,
+  gpu: TileGpu,
+): void => {
+  const { ROWS, COLUMNS, ADDS_STEPS } = gpu;
+  gpu.barrier.wait(full, stage, parity);
+  const line = stage * (ROWS + COLUMNS);
+  if (ADDS_STEPS) {
+    const stepSums = gpu.sums();
+    gpu.unroll();
+    for (let i = 0; i < COLUMNS / 2; i++) stepSums[i] = 0;
+    gpu.beginStep(stepSums, lines, linesOfRight, line, warpGroup);
+    gpu.group.wait(0);
+    if (thread === 0) gpu.barrier.arrive(empty, stage);
+    gpu.unroll();
+    for (let i = 0; i < COLUMNS / 2; i++) sums[i] = sums[i]! + stepSums[i]!;
+  } else {
+    gpu.beginStep(sums, lines, linesOfRight, line, warpGroup);
+    gpu.group.wait(1);
+    // The products of the step before have read their factors.
+    if (step > 0 && thread === 0) gpu.barrier.arrive(empty, last);
+  }
+};
+
+/** Waits for the products of the last step. */
+const endSteps = (
+  empty: KernelArray<number>,
+  last: number,
+  thread: number,
+  gpu: Gpu & TileConstants,
+): void => {
+  if (!gpu.ADDS_STEPS) {
+    gpu.group.wait(0);
+    if (thread === 0) gpu.barrier.arrive(empty, last);
+  }
+};
+
+/**
  * Adds the products of a tile's steps, which may be none. The block has multiplied `before` steps
  * before: stages and parities follow from it.
  */
@@ -171,7 +254,7 @@ const sumTile = (
   thread: number,
   gpu: TileGpu,
 ): void => {
-  const { ROWS, COLUMNS, STAGES, ADDS_STEPS } = gpu;
+  const { COLUMNS, STAGES } = gpu;
   gpu.unroll();
   for (let i = 0; i < COLUMNS / 2; i++) sums[i] = 0;
   if (steps > 0) {
@@ -180,24 +263,20 @@ const sumTile = (
     let last = 0;
     let step = 0;
     do {
-      gpu.barrier.wait(full, stage, parity);
-      const line = stage * (ROWS + COLUMNS);
-      if (ADDS_STEPS) {
-        const stepSums = gpu.sums();
-        gpu.unroll();
-        for (let i = 0; i < COLUMNS / 2; i++) stepSums[i] = 0;
-        gpu.beginStep(stepSums, lines, linesOfRight, line, warpGroup);
-        gpu.group.wait(0);
-        if (thread === 0) gpu.barrier.arrive(empty, stage);
-        gpu.unroll();
-        for (let i = 0; i < COLUMNS / 2; i++) sums[i] = sums[i]! + stepSums[i]!;
-      } else {
-        gpu.beginStep(sums, lines, linesOfRight, line, warpGroup);
-        gpu.group.wait(1);
-        // The products of the step before have read their factors.
-        if (step > 0 && thread === 0) gpu.barrier.arrive(empty, last);
-        last = stage;
-      }
+      gpu.sumStep(
+        sums,
+        lines,
+        linesOfRight,
+        full,
+        empty,
+        stage,
+        parity,
+        step,
+        last,
+        warpGroup,
+        thread,
+      );
+      last = stage;
       stage++;
       if (stage === STAGES) {
         stage = 0;
@@ -205,10 +284,7 @@ const sumTile = (
       }
       step++;
     } while (step < steps);
-    if (!ADDS_STEPS) {
-      gpu.group.wait(0);
-      if (thread === 0) gpu.barrier.arrive(empty, last);
-    }
+    gpu.endSteps(empty, last, thread);
   }
 };
 
@@ -390,14 +466,20 @@ export function tileUses(form: TileForm) {
   const sums = made(SUMS[dtype.kind === 'float' ? 'f32' : 'i32'], { COUNT: columns / 2 });
   const begin = made(beginStep, constants);
   const finished = finishing(finish, out.bytes <= 2);
+  const steps = {
+    sumStep: made(sumStep, { ...constants, sums, beginStep: begin }),
+    endSteps: made(endSteps, constants),
+  };
   return {
     ...constants,
     lines: linesOf(dtype, (rows + columns) * stages),
     linesOfRight: linesOf(right, (rows + columns) * stages),
     sums,
     finished,
+    beginStages: made(beginStages, constants),
     beginStep: begin,
-    sumTile: made(sumTile, { ...constants, sums, beginStep: begin }),
+    ...steps,
+    sumTile: made(sumTile, { ...constants, ...steps }),
     writeTile: made(writeTile, {
       ...constants,
       finished,
