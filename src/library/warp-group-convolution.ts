@@ -7,17 +7,15 @@
  * copies bring the weights.
  */
 import { i32 } from '../core/index.js';
-import type { KernelDType } from '../core/index.js';
 import { deviceFunction, input, output } from '../kernels/index.js';
 import type { DeviceFunction } from '../kernels/index.js';
-import { finishKey, finishParameters } from './finish.js';
-import type { FinishForm } from './finish.js';
+import { convolutionKey, convolutionUses } from './convolution-sums.js';
+import type { ConvolutionForm, ConvolutionGpu } from './convolution-sums.js';
+import { finishParameters } from './finish.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Input, KernelArray, Launchable } from './kernel-family.js';
-import { tileOrder } from './warp-group-product.js';
-import type { TileOrder, WarpGroupPlan } from './warp-group-product.js';
-import { LINE_BYTES, tileThreads, tileUses } from './warp-group-tiles.js';
-import type { Result, TileGpu } from './warp-group-tiles.js';
+import { LINE_BYTES, tileThreads } from './warp-group-tiles.js';
+import type { Result } from './warp-group-tiles.js';
 
 interface Args {
   /** [1][pixel][result] */
@@ -53,7 +51,7 @@ interface Args {
   readonly dilationAcross: number;
 }
 
-interface ConvolutionGpu extends TileGpu, TileOrder {
+interface GatherGpu extends ConvolutionGpu {
   /** Elements of 16 bytes. */
   readonly RUN: number;
   /** The lines of both factors, one after the other. */
@@ -90,9 +88,9 @@ const convolutions = new KernelFamily(
       dilationDown,
       dilationAcross,
     }: Args,
-    gpu: ConvolutionGpu,
+    gpu: GatherGpu,
   ) => {
-    const { ROWS, COLUMNS, STAGES, DEPTH, COPIED, RUN } = gpu;
+    const { ROWS, COLUMNS, STAGES, DEPTH, RUN } = gpu;
     const GROUPS = ROWS / 64;
     const lines = gpu.lines();
     const linesOfRight = gpu.linesOfRight();
@@ -198,30 +196,22 @@ const convolutions = new KernelFamily(
       }
     } else {
       if (GROUPS > 1) gpu.group.moreRegisters(224);
-      const sums = gpu.sums();
-      let half = 0;
-      let before = 0;
-      for (let tile = gpu.blockIdx.x; tile < tilesDown * tilesAcross; tile += gpu.gridDim.x) {
-        gpu.sumTile(sums, lines, linesOfRight, full, empty, before, steps, warpGroup, thread);
-        before += steps;
-        half = gpu.writeTile(
-          sums,
-          out,
-          bias,
-          scaleA,
-          scaleB,
-          scaleOut,
-          pixels,
-          results,
-          0,
-          gpu.rowOf(tile, tilesDown, tilesAcross) * ROWS + warpGroup * 64,
-          gpu.columnOf(tile, tilesDown, tilesAcross) * COLUMNS,
-          warpGroup,
-          thread,
-          half,
-        );
-      }
-      if (COPIED && thread === 0) gpu.tensor.waitRead(0);
+      gpu.multiplyPixels(
+        out,
+        bias,
+        scaleA,
+        scaleB,
+        scaleOut,
+        lines,
+        linesOfRight,
+        full,
+        empty,
+        steps,
+        pixels,
+        results,
+        warpGroup,
+        thread,
+      );
     }
   },
 );
@@ -232,24 +222,10 @@ const ELEMENTS = {
   f32: (gpu: Gpu) => gpu.dynamicShared.f32(),
 };
 
-/** What a kernel is specialised for. */
-export interface ConvolutionForm {
-  readonly plan: WarpGroupPlan;
-  /** f16, bf16 or f32. */
-  readonly dtype: KernelDType;
-  readonly out: KernelDType;
-  readonly copied: boolean;
-  readonly finish: FinishForm;
-}
-
 /** Gives the kernel for a form. */
 export function warpGroupConvolution(form: ConvolutionForm): Launchable {
-  const { plan, dtype, out, copied, finish } = form;
-  const { rows, columns, stages, group } = plan;
-  const key =
-    `${dtype.name}_${out.name}_${rows}x${columns}_${stages}_${group}${copied ? '' : '_plain'}` +
-    finishKey(finish);
-  return convolutions.member(key, () => ({
+  const { plan, dtype, out, finish } = form;
+  return convolutions.member(convolutionKey(form), () => ({
     signature: {
       out: output(out, 3),
       x: input(dtype),
@@ -264,11 +240,7 @@ export function warpGroupConvolution(form: ConvolutionForm): Launchable {
       ),
     },
     uses: {
-      ...tileUses({
-        ...{ ...form, ...plan, right: dtype, clipped: false },
-        ...{ leftByDepth: true, rightByDepth: true },
-      }),
-      ...tileOrder(group),
+      ...convolutionUses(form),
       RUN: LINE_BYTES / 8 / dtype.bytes,
       elements: deviceFunction(ELEMENTS[dtype.name as 'f16'] as never, {}) as DeviceFunction,
     },

@@ -8,14 +8,13 @@
 import { i32 } from '../core/index.js';
 import { input, output } from '../kernels/index.js';
 import type { TensorCopies } from '../compiler/gpu.js';
-import { finishKey, finishParameters } from './finish.js';
+import { convolutionKey, convolutionUses } from './convolution-sums.js';
+import type { ConvolutionForm, ConvolutionGpu } from './convolution-sums.js';
+import { finishParameters } from './finish.js';
 import { KernelFamily } from './kernel-family.js';
 import type { KernelArray, Launchable } from './kernel-family.js';
-import type { ConvolutionForm } from './warp-group-convolution.js';
-import { tileOrder } from './warp-group-product.js';
-import type { TileOrder } from './warp-group-product.js';
-import { tileThreads, tileUses } from './warp-group-tiles.js';
-import type { Lines, Result, TileGpu } from './warp-group-tiles.js';
+import { tileThreads } from './warp-group-tiles.js';
+import type { Lines, Result } from './warp-group-tiles.js';
 
 type Axes<N extends 3 | 4> = N extends 4
   ? readonly (readonly (readonly (readonly number[])[])[])[]
@@ -67,7 +66,7 @@ interface PixelCopies extends TensorCopies {
   ): void;
 }
 
-interface PixelsGpu extends TileGpu, TileOrder {
+interface PixelsGpu extends ConvolutionGpu {
   readonly tensor: PixelCopies;
 }
 
@@ -98,7 +97,7 @@ const convolutions = new KernelFamily(
     }: Args,
     gpu: PixelsGpu,
   ) => {
-    const { ROWS, COLUMNS, STAGES, DEPTH, COPIED } = gpu;
+    const { ROWS, COLUMNS, STAGES, DEPTH } = gpu;
     const GROUPS = ROWS / 64;
     const lines = gpu.lines();
     const linesOfRight = gpu.linesOfRight();
@@ -152,43 +151,31 @@ const convolutions = new KernelFamily(
       }
     } else {
       if (GROUPS > 1) gpu.group.moreRegisters(232);
-      const sums = gpu.sums();
       const steps = rows * columns * ((channels + (DEPTH - 1)) / DEPTH);
-      let half = 0;
-      let before = 0;
-      for (let tile = gpu.blockIdx.x; tile < tilesDown * tilesAcross; tile += gpu.gridDim.x) {
-        gpu.sumTile(sums, lines, linesOfRight, full, empty, before, steps, warpGroup, thread);
-        before += steps;
-        half = gpu.writeTile(
-          sums,
-          out,
-          bias,
-          scaleA,
-          scaleB,
-          scaleOut,
-          pixels,
-          results,
-          0,
-          gpu.rowOf(tile, tilesDown, tilesAcross) * ROWS + warpGroup * 64,
-          gpu.columnOf(tile, tilesDown, tilesAcross) * COLUMNS,
-          warpGroup,
-          thread,
-          half,
-        );
-      }
-      if (COPIED && thread === 0) gpu.tensor.waitRead(0);
+      gpu.multiplyPixels(
+        out,
+        bias,
+        scaleA,
+        scaleB,
+        scaleOut,
+        lines,
+        linesOfRight,
+        full,
+        empty,
+        steps,
+        pixels,
+        results,
+        warpGroup,
+        thread,
+      );
     }
   },
 );
 
 /** Gives the kernel for a form. */
 export function warpGroupPixels(form: ConvolutionForm): Launchable {
-  const { plan, dtype, out, copied, finish } = form;
-  const { rows, columns, stages, group } = plan;
-  const key =
-    `${dtype.name}_${out.name}_${rows}x${columns}_${stages}_${group}${copied ? '' : '_plain'}` +
-    finishKey(finish);
-  return convolutions.member(key, () => ({
+  const { plan, dtype, out, finish } = form;
+  return convolutions.member(convolutionKey(form), () => ({
     signature: {
       out: output(out, 3),
       x: input(dtype, 4),
@@ -202,11 +189,7 @@ export function warpGroupPixels(form: ConvolutionForm): Launchable {
       ),
     },
     uses: {
-      ...tileUses({
-        ...{ ...form, ...plan, right: dtype, clipped: false },
-        ...{ leftByDepth: true, rightByDepth: true },
-      }),
-      ...tileOrder(group),
+      ...convolutionUses(form),
     },
     block: tileThreads(plan),
   }));
