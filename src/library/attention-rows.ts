@@ -7,7 +7,8 @@ import type { KernelDType } from '../core/index.js';
 import { input, output } from '../kernels/index.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, Launchable } from './kernel-family.js';
-import { sequenceOf } from './packed-sequences.js';
+import { sequenceUses } from './packed-sequences.js';
+import type { SequenceGpu } from './packed-sequences.js';
 
 /** Queries of a block. */
 export const ROWS = 16;
@@ -51,13 +52,13 @@ interface Args {
   readonly allKeys: number;
   readonly heads: number;
   readonly group: number;
-  /** Blocks along the queries; of packed sequences as `sequenceOf` numbers them. */
+  /** Blocks along the queries; of packed sequences as `findSequence` numbers them. */
   readonly down: number;
   readonly scale: number;
   readonly window: number;
 }
 
-interface RowsGpu extends Gpu {
+interface RowsGpu extends Gpu, SequenceGpu {
   readonly CHANNELS: number;
   readonly PARTS: number;
   readonly CAUSAL: boolean;
@@ -66,7 +67,6 @@ interface RowsGpu extends Gpu {
   readonly CHOSEN: boolean;
   readonly LOGS: boolean;
   readonly PACKED: boolean;
-  sequenceOf(tile: number, queryOffsets: readonly number[], sequences: number): number;
 }
 
 const attentions = new KernelFamily(
@@ -106,15 +106,21 @@ const attentions = new KernelFamily(
     let firstQuery = 0;
     let firstKey = 0;
     if (PACKED) {
-      const tile = gpu.blockIdx.x % down;
-      const sequence = gpu.sequenceOf(tile, queryOffsets, sequences);
-      const from = queryOffsets[sequence]!;
-      top = (tile - sequence - (from >> 4)) * 16;
-      // Wrong offsets lead to wrong results, and not out of the tensors.
-      firstQuery = Math.min(Math.max(from, 0), allQueries);
-      m = Math.min(queryOffsets[sequence + 1]!, allQueries) - firstQuery;
-      firstKey = Math.min(Math.max(keyOffsets[sequence]!, 0), allKeys);
-      n = Math.min(keyOffsets[sequence + 1]!, allKeys) - firstKey;
+      const found = gpu.sequence();
+      gpu.findSequence(
+        found,
+        gpu.blockIdx.x % down,
+        queryOffsets,
+        keyOffsets,
+        sequences,
+        allQueries,
+        allKeys,
+      );
+      top = found[gpu.TOP]!;
+      m = found[gpu.OWN_QUERIES]!;
+      firstQuery = found[gpu.QUERIES_FROM]!;
+      n = found[gpu.OWN_KEYS]!;
+      firstKey = found[gpu.KEYS_FROM]!;
       if (top < 0 || top >= m) return;
     }
     const batch = matrix / heads;
@@ -255,7 +261,7 @@ export function attentionRows(form: RowsForm): Launchable {
       CHOSEN: mask?.name === 'bool',
       LOGS: logs,
       PACKED: packed,
-      sequenceOf: sequenceOf(ROWS),
+      ...sequenceUses(ROWS, wide),
     },
     block: THREADS,
   }));

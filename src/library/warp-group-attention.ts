@@ -7,15 +7,16 @@
  */
 import { f32, i32 } from '../core/index.js';
 import type { KernelDType } from '../core/index.js';
-import { deviceFunction, input, output } from '../kernels/index.js';
-import type { DeviceFunction } from '../kernels/index.js';
+import { input, output } from '../kernels/index.js';
 import { addMaskOf } from './attention-masks.js';
 import type { MaskSteps } from './attention-masks.js';
 import { LINE, LINE_BYTES, arraysOf, beginScoresOf, beginSumsOf } from './attention-products.js';
 import type { Lines, Products } from './attention-products.js';
 import { KernelFamily } from './kernel-family.js';
 import type { Gpu, KernelArray, Launchable } from './kernel-family.js';
-import { sequenceOf } from './packed-sequences.js';
+import { advanceOf, maskOf } from './attention-scores.js';
+import { sequenceUses } from './packed-sequences.js';
+import type { SequenceGpu } from './packed-sequences.js';
 
 /** How attention is cut into tiles. */
 export interface AttentionPlan {
@@ -84,7 +85,7 @@ interface Args extends MaskSteps {
   readonly heads: number;
   /** Heads that share keys and values. */
   readonly group: number;
-  /** Tiles along the queries; of packed sequences as `sequenceOf` numbers them. */
+  /** Tiles along the queries; of packed sequences as `findSequence` numbers them. */
   readonly down: number;
   /** Heads whose tiles are computed one after the other, longest first, and all heads. */
   readonly section: number;
@@ -94,7 +95,7 @@ interface Args extends MaskSteps {
   readonly window: number;
 }
 
-interface AttentionGpu extends Gpu, Products {
+interface AttentionGpu extends Gpu, Products, SequenceGpu {
   readonly ROWS: number;
   readonly KEYS: number;
   readonly CHANNELS: number;
@@ -122,7 +123,6 @@ interface AttentionGpu extends Gpu, Products {
     window: number,
   ): void;
   addMask(scores: KernelArray<number>, lines: Lines, line: number, scale: number): void;
-  sequenceOf(tile: number, queryOffsets: readonly number[], sequences: number): number;
   advance(
     scores: KernelArray<number>,
     most: KernelArray<number>,
@@ -132,107 +132,11 @@ interface AttentionGpu extends Gpu, Products {
   ): void;
 }
 
-type Masking = Pick<AttentionGpu, 'KEYS' | 'CAUSAL' | 'WINDOW'> & Gpu;
-
-/** Scores of keys that a query does not see become -Infinity. */
-const maskOf = (uses: Pick<AttentionGpu, 'KEYS' | 'CAUSAL' | 'WINDOW'>): DeviceFunction =>
-  deviceFunction(
-    ((
-      scores: KernelArray<number>,
-      first: number,
-      row: number,
-      m: number,
-      n: number,
-      window: number,
-      gpu: Masking,
-    ) => {
-      const { KEYS, CAUSAL, WINDOW } = gpu;
-      gpu.unroll();
-      for (let r = 0; r < 2; r++) {
-        const position = row + 8 * r + n - m;
-        const end = (CAUSAL ? Math.min(n, position + 1) : n) - first - (gpu.lane % 4) * 2;
-        const begin = position - window - first - (gpu.lane % 4) * 2;
-        gpu.unroll();
-        for (let i = 0; i < KEYS / 4; i++) {
-          const at = (i >> 1) * 4 + r * 2 + (i & 1);
-          const key = 8 * (i >> 1) + (i & 1);
-          if (key >= end || (WINDOW && key < begin)) scores[at] = -Infinity;
-        }
-      }
-    }) as never,
-    { uses },
-  ) as DeviceFunction;
-
-/**
- * Replaces scores by their shares relative to the greatest so far, and tells by what factor earlier
- * shares have to be multiplied. A thread has parts of two rows, and its own part of their weights.
- */
-const advanceOf = (uses: { readonly KEYS: number; readonly MASKED: boolean }): DeviceFunction =>
-  deviceFunction(
-    ((
-      scores: KernelArray<number>,
-      most: KernelArray<number>,
-      weight: KernelArray<number>,
-      fade: KernelArray<number>,
-      factor: number,
-      gpu: Gpu & typeof uses,
-    ) => {
-      const { KEYS, MASKED } = gpu;
-      const base = gpu.local.f32(2);
-      gpu.unroll();
-      for (let r = 0; r < 2; r++) {
-        let one = most[r]!;
-        let other = scores[r * 2]!;
-        gpu.unroll();
-        for (let i = 0; i < KEYS / 8; i++) {
-          one = Math.max(one, scores[i * 4 + r * 2 + 1]!);
-          if (i > 0) other = Math.max(other, scores[i * 4 + r * 2]!);
-        }
-        let greatest = Math.max(one, other);
-        greatest = Math.max(greatest, gpu.warp.shuffleXor(greatest, 1));
-        greatest = Math.max(greatest, gpu.warp.shuffleXor(greatest, 2));
-        // A row that has seen no key yet has no greatest score. Masks may have the least finite
-        // numbers, which overflow where they are multiplied before the greatest is subtracted.
-        if (MASKED) {
-          base[r] = greatest === -Infinity ? 0 : -greatest;
-          fade[r] = gpu.fast.exp2((most[r]! + base[r]!) * Math.LOG2E);
-        } else {
-          base[r] = greatest === -Infinity ? 0 : -greatest * factor;
-          fade[r] = gpu.fast.exp2(gpu.fma(most[r]!, factor, base[r]!));
-        }
-        most[r] = greatest;
-      }
-      gpu.unroll();
-      for (let r = 0; r < 2; r++) {
-        let one = weight[r]! * fade[r]!;
-        let other = gpu.f32(0);
-        gpu.unroll();
-        for (let i = 0; i < KEYS / 8; i++) {
-          let first = scores[i * 4 + r * 2]!;
-          let second = scores[i * 4 + r * 2 + 1]!;
-          if (MASKED) {
-            first = gpu.fast.exp2((first + base[r]!) * Math.LOG2E);
-            second = gpu.fast.exp2((second + base[r]!) * Math.LOG2E);
-          } else {
-            first = gpu.fast.exp2(gpu.fma(first, factor, base[r]!));
-            second = gpu.fast.exp2(gpu.fma(second, factor, base[r]!));
-          }
-          scores[i * 4 + r * 2] = first;
-          scores[i * 4 + r * 2 + 1] = second;
-          one += first;
-          other += second;
-        }
-        weight[r] = one + other;
-      }
-    }) as never,
-    { uses },
-  ) as DeviceFunction;
-
 const attentions = new KernelFamily('warp_group_attention', (args: Args, gpu: AttentionGpu) => {
   const { out, logs, q, k, v, m: allQueries, n: allKeys, heads, group, down } = args;
   const { section, matrices, factor, window } = args;
   const { ROWS, KEYS, CHANNELS, STAGES, QUERIES, TURNS, CAUSAL, WINDOW, LOGS } = gpu;
-  const { MASKED, PACKED } = gpu;
+  const { MASKED, PACKED, TOP, OWN_QUERIES, QUERIES_FROM, OWN_KEYS, KEYS_FROM } = gpu;
   const GROUPS = ROWS / 64;
   const CHUNKS = CHANNELS / 64;
   // Lines: queries, keys, values, parts of 64 keys of a mask.
@@ -287,15 +191,21 @@ const attentions = new KernelFamily('warp_group_attention', (args: Args, gpu: At
         let firstQuery = 0;
         let firstKey = 0;
         if (PACKED) {
-          const number = top / ROWS;
-          const sequence = gpu.sequenceOf(number, args.queryOffsets, args.sequences);
-          const from = args.queryOffsets[sequence]!;
-          top = (number - sequence - from / ROWS) * ROWS;
-          // Wrong offsets lead to wrong results, and not out of the tensors.
-          firstQuery = Math.min(Math.max(from, 0), allQueries);
-          m = Math.min(args.queryOffsets[sequence + 1]!, allQueries) - firstQuery;
-          firstKey = Math.min(Math.max(args.keyOffsets[sequence]!, 0), allKeys);
-          n = Math.max(0, Math.min(args.keyOffsets[sequence + 1]!, allKeys) - firstKey);
+          const found = gpu.sequence();
+          gpu.findSequence(
+            found,
+            top / ROWS,
+            args.queryOffsets,
+            args.keyOffsets,
+            args.sequences,
+            allQueries,
+            allKeys,
+          );
+          top = found[TOP]!;
+          m = found[OWN_QUERIES]!;
+          firstQuery = found[QUERIES_FROM]!;
+          n = found[OWN_KEYS]!;
+          firstKey = found[KEYS_FROM]!;
           if (top < 0 || top >= m) {
             place = grid - 1 - place;
             continue;
@@ -434,17 +344,21 @@ const attentions = new KernelFamily('warp_group_attention', (args: Args, gpu: At
       let m = allQueries;
       let n = allKeys;
       let firstQuery = 0;
-      let firstKey = 0;
       if (PACKED) {
-        const number = top / ROWS;
-        const sequence = gpu.sequenceOf(number, args.queryOffsets, args.sequences);
-        const from = args.queryOffsets[sequence]!;
-        top = (number - sequence - from / ROWS) * ROWS;
-        // Wrong offsets lead to wrong results, and not out of the tensors.
-        firstQuery = Math.min(Math.max(from, 0), allQueries);
-        m = Math.min(args.queryOffsets[sequence + 1]!, allQueries) - firstQuery;
-        firstKey = Math.min(Math.max(args.keyOffsets[sequence]!, 0), allKeys);
-        n = Math.max(0, Math.min(args.keyOffsets[sequence + 1]!, allKeys) - firstKey);
+        const found = gpu.sequence();
+        gpu.findSequence(
+          found,
+          top / ROWS,
+          args.queryOffsets,
+          args.keyOffsets,
+          args.sequences,
+          allQueries,
+          allKeys,
+        );
+        top = found[TOP]!;
+        m = found[OWN_QUERIES]!;
+        firstQuery = found[QUERIES_FROM]!;
+        n = found[OWN_KEYS]!;
         if (top < 0 || top >= m) {
           place = grid - 1 - place;
           continue;
@@ -690,7 +604,7 @@ export function warpGroupAttention(form: AttentionForm, own = form.channels): La
         beginSums: beginSumsOf({ KEYS: keys }),
         mask: maskOf(masking),
         addMask: addMaskOf(dtype.name, { ROWS: rows, KEYS: keys }),
-        sequenceOf: sequenceOf(rows),
+        ...sequenceUses(rows),
         advance: advanceOf({ KEYS: keys, MASKED: masked }),
       },
       block: threadsOf(plan),
