@@ -16,6 +16,8 @@ interface InstructionRow {
   readonly swizzles?: true;
   /** Whether it has no effect where grids run one after the other, as in a simulation. */
   readonly betweenGrids?: true;
+  /** Whether only kernels of the compiler and of the library name it, and gpu's types do not. */
+  readonly internal?: true;
 }
 
 const HOPPER = { capability: 90, specific: false, threads: 'one' } as const;
@@ -30,8 +32,8 @@ export const INSTRUCTIONS = {
   'group.fewerRegisters': GROUP,
   'tensor.load': { ...HOPPER, swizzles: true },
   'tensor.multicast': { ...HOPPER, swizzles: true },
-  /** A copy of pixels of images. Only the library's convolution names it. */
-  'tensor.loadPixels': { ...HOPPER, swizzles: true },
+  /** A copy of pixels of images. */
+  'tensor.loadPixels': { ...HOPPER, swizzles: true, internal: true },
   'tensor.store': { ...HOPPER, swizzles: true },
   'tensor.add': { ...HOPPER, swizzles: true },
   'tensor.commit': HOPPER,
@@ -45,8 +47,8 @@ export const INSTRUCTIONS = {
   'cluster.load': HOPPER,
   'cluster.sync': { ...HOPPER, threads: 'cluster' },
   'block.syncThreads': { capability: 50, specific: false, threads: 'warp' },
-  /** A product whose fragments are words. Only the compiler's own kernels name it. */
-  'warp.mmaWords': { capability: 80, specific: false, threads: 'warp' },
+  /** A product whose fragments are words. */
+  'warp.mmaWords': { capability: 80, specific: false, threads: 'warp', internal: true },
   'warp.storeMatrices': { ...HOPPER, threads: 'warp' },
   'grid.waitForDependencies': { ...HOPPER, betweenGrids: true },
   'grid.launchDependents': { ...HOPPER, betweenGrids: true },

@@ -4,7 +4,6 @@
  */
 import {
   CudaCompileError,
-  Device,
   bf16,
   f16,
   f32,
@@ -16,12 +15,13 @@ import {
   output,
   tileKernel,
 } from 'async-cuda';
-import type { DType, Tensor } from 'async-cuda';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { DType, Tensor, Device } from 'async-cuda';
+import { beforeAll, describe, expect, test } from 'vitest';
 
 import type { KernelDTypeName } from '../../src/core/index.js';
-import { failure, onCpu, testDevice } from '../core/test-device.js';
+import { failure } from '../core/test-device.js';
 import { someOf } from '../random-runs.js';
+import { onTensorCores } from './tensor-core-devices.js';
 
 type AnyDType = DType<KernelDTypeName>;
 type AnyKernel = ((args: object) => PromiseLike<{ readonly c: Tensor<'f32'> }>) & {
@@ -58,92 +58,80 @@ const PAIRS: readonly (readonly [name: string, a: AnyDType, b: AnyDType, factors
 ];
 const range = (length: number): number[] => Array.from({ length }, (_, i) => i);
 
-describe.each(onCpu ? (['8.9', '9.0'] as const) : (['of the GPU'] as const))(
-  'sums of f16, compute capability %s',
-  (wanted) => {
-    let device: Device;
-    let version = 0;
-    beforeAll(async () => {
-      device = await Device.open(
-        testDevice,
-        wanted === 'of the GPU' ? {} : { computeCapability: wanted },
-      );
-      const [major, minor] = device.properties.computeCapability;
-      version = major * 10 + minor;
-    });
-    afterAll(() => device.close());
-    beforeEach(({ skip }) => {
-      if (version < 89) skip('SKIPPED: the GPU has no products of all dtypes');
-    });
+onTensorCores('sums of f16, compute capability ', (host) => {
+  let device: Device;
+  let version = 0;
+  beforeAll(() => {
+    ({ device, version } = host);
+  });
 
-    someOf(1, test)(PAIRS)('%s are within the bound', async (_, dtypeA, dtypeB, factors) => {
-      const [m, n, k] = [70, 72, 208];
-      const kernel = product(dtypeA, dtypeB, f32);
-      const shape = { m, n, k };
-      const instruction = version === 90 ? 'wgmma.m64n128' : 'mma.m16n8';
-      expect((await kernel.report(device, shape)).products).toEqual([instruction + factors]);
-      const [a, b] = await Promise.all(
-        (
-          [
-            [dtypeA, m],
-            [dtypeB, n],
-          ] as const
-        ).map(([dtype, rows], seed) =>
-          device.randn(f32, [rows, k], { seed }).andThen((x) => x.convert(dtype as typeof f32)),
-        ),
-      );
-      const [xs, ys] = await Promise.all(
-        [a!, b!].map((x) => x.convert(f32).andThen((wide) => wide.read())),
-      );
-      using c = (await kernel({ a: a!, b: b! })).c;
-      const sums = await c.read();
-      const bound = (k / 16 + 2) * 2 ** -10;
-      let largest = 0;
-      let coarse = 0;
-      for (const [at, sum] of sums.entries()) {
-        const [row, column] = [Math.floor(at / n), at % n];
-        const terms = range(k).map((p) => xs![row * k + p]! * ys![column * k + p]!);
-        const exact = terms.reduce((all, term) => all + term, 0);
-        const most = terms.reduce((all, term) => all + Math.abs(term), 0);
-        largest = Math.max(largest, Math.abs(sum - exact) / most);
-        // They have been numbers of f16.
-        if (Math.abs(exact) >= 16 && (sum * 2 ** 6) % 1 === 0) coarse++;
-        else if (Math.abs(exact) >= 16) coarse = -Infinity;
-      }
-      expect(largest).toBeLessThanOrEqual(bound);
-      expect(coarse).toBeGreaterThan(0);
-      for (const each of [a!, b!]) each.close();
-    });
+  someOf(1, test)(PAIRS)('%s are within the bound', async (_, dtypeA, dtypeB, factors) => {
+    const [m, n, k] = [70, 72, 208];
+    const kernel = product(dtypeA, dtypeB, f32);
+    const shape = { m, n, k };
+    const instruction = version === 90 ? 'wgmma.m64n128' : 'mma.m16n8';
+    expect((await kernel.report(device, shape)).products).toEqual([instruction + factors]);
+    const [a, b] = await Promise.all(
+      (
+        [
+          [dtypeA, m],
+          [dtypeB, n],
+        ] as const
+      ).map(([dtype, rows], seed) =>
+        device.randn(f32, [rows, k], { seed }).andThen((x) => x.convert(dtype as typeof f32)),
+      ),
+    );
+    const [xs, ys] = await Promise.all(
+      [a!, b!].map((x) => x.convert(f32).andThen((wide) => wide.read())),
+    );
+    using c = (await kernel({ a: a!, b: b! })).c;
+    const sums = await c.read();
+    const bound = (k / 16 + 2) * 2 ** -10;
+    let largest = 0;
+    let coarse = 0;
+    for (const [at, sum] of sums.entries()) {
+      const [row, column] = [Math.floor(at / n), at % n];
+      const terms = range(k).map((p) => xs![row * k + p]! * ys![column * k + p]!);
+      const exact = terms.reduce((all, term) => all + term, 0);
+      const most = terms.reduce((all, term) => all + Math.abs(term), 0);
+      largest = Math.max(largest, Math.abs(sum - exact) / most);
+      // They have been numbers of f16.
+      if (Math.abs(exact) >= 16 && (sum * 2 ** 6) % 1 === 0) coarse++;
+      else if (Math.abs(exact) >= 16) coarse = -Infinity;
+    }
+    expect(largest).toBeLessThanOrEqual(bound);
+    expect(coarse).toBeGreaterThan(0);
+    for (const each of [a!, b!]) each.close();
+  });
 
-    test('sums beyond 65504 are infinite', { tags: 'thorough' }, async () => {
-      using a = await device.full(f16, [8, 64], 64);
-      using c = (await product(f16, f16, f32)({ a, b: a })).c;
-      expect([...new Set(await c.read())]).toEqual([Infinity]);
-    });
+  test('sums beyond 65504 are infinite', { tags: 'thorough' }, async () => {
+    using a = await device.full(f16, [8, 64], 64);
+    using c = (await product(f16, f16, f32)({ a, b: a })).c;
+    expect([...new Set(await c.read())]).toEqual([Infinity]);
+  });
 
-    test('begin with what the body gives, and end in an expression', async () => {
-      const body = product(f16, f16, f32, HALF, ' * 2 + 1');
-      using a = await device.full(f16, [8, 64], 0.5);
-      using c = (await body({ a, b: a })).c;
-      expect([...new Set(await c.read())]).toEqual([64 * 0.25 * 2 + 1]);
-    });
+  test('begin with what the body gives, and end in an expression', async () => {
+    const body = product(f16, f16, f32, HALF, ' * 2 + 1');
+    using a = await device.full(f16, [8, 64], 0.5);
+    using c = (await body({ a, b: a })).c;
+    expect([...new Set(await c.read())]).toEqual([64 * 0.25 * 2 + 1]);
+  });
 
-    test('the usual accumulators may be named', { tags: 'thorough' }, async () => {
-      for (const [dtype, out, options] of [
-        [bf16, f32, "{ accumulate: 'f32' }"],
-        [f32, f32, "{ precision: 'tensor', accumulate: 'f32' }"],
-        [i8, i32, "{ accumulate: 'i32' }"],
-      ] as const) {
-        const kernel = product(dtype, dtype, out, options);
-        const { products } = await kernel.report(device, { m: 64, n: 64, k: 64 });
-        expect(products[0]).toMatch(/^(wgmma|mma).*(bf16|tf32|i8)$/);
-        using a = await device.full(dtype as typeof f32, [8, 64], 2);
-        using c = (await kernel({ a, b: a })).c;
-        expect([...new Set(await c.read())]).toEqual([256]);
-      }
-    });
-  },
-);
+  test('the usual accumulators may be named', { tags: 'thorough' }, async () => {
+    for (const [dtype, out, options] of [
+      [bf16, f32, "{ accumulate: 'f32' }"],
+      [f32, f32, "{ precision: 'tensor', accumulate: 'f32' }"],
+      [i8, i32, "{ accumulate: 'i32' }"],
+    ] as const) {
+      const kernel = product(dtype, dtype, out, options);
+      const { products } = await kernel.report(device, { m: 64, n: 64, k: 64 });
+      expect(products[0]).toMatch(/^(wgmma|mma).*(bf16|tf32|i8)$/);
+      using a = await device.full(dtype as typeof f32, [8, 64], 2);
+      using c = (await kernel({ a, b: a })).c;
+      expect([...new Set(await c.read())]).toEqual([256]);
+    }
+  });
+});
 
 describe('an error of the compiler', () => {
   someOf(
